@@ -1,0 +1,50 @@
+# `make demo` and `make test` work on a fresh machine with Python 3.11+: each sets up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# One thread for BLAS before any process starts: small matrices lose a hundredfold to threads on a shared machine.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export MPLBACKEND := Agg
+
+.PHONY: help env demo test quick check format clean
+
+help:
+	@echo "make demo    set up everything and run the example of README.md"
+	@echo "make test    set up everything and pass the tests"
+	@echo "make quick   the tests without the slow ones"
+	@echo "make check   ruff format --check, ruff check, mypy"
+	@echo "make env     set up .venv alone"
+	@echo "make format  rewrite the code the way make check wants it"
+	@echo "make clean   remove .venv and caches"
+
+env: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml .ci/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "bonas needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) (a minute or two the first time) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e ".[dev,notebooks]"
+	@touch $@
+
+demo: env
+	$(BIN)/python experiments/readme_example.py
+
+test: env
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+quick: env
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+check: env
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: env
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -1,0 +1,63 @@
+"""The one place that changes global settings: precision, threads and the compilation cache."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+# Read by BLAS libraries when a process starts: set here for the children of this one.
+_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+# Compilations shorter than this (seconds) are not worth a file.
+_WORTH_CACHING = 0.3
+
+
+def configure(*, x64: bool = True, threads: int | None = 1, cache: bool | str | os.PathLike = True) -> None:
+    """Set float64, one BLAS thread and a persistent compilation cache. Calling it again changes nothing.
+
+    x64: float64 is where Gaussian processes live; False for accelerators without it (jitter then scales with float32).
+    threads: how many threads BLAS may use; None leaves them alone. More than one makes small Cholesky factorisations up to
+        two hundred times slower when other processes share the cores.
+    cache: where compiled programs are kept between runs. True means `bonas/xla` in the user's cache folder, unless
+        JAX_COMPILATION_CACHE_DIR already names a place; False means no cache; a path means that folder.
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, or None to leave BLAS alone; got {threads}")
+    import jax
+
+    jax.config.update("jax_enable_x64", x64)
+    if threads is not None:
+        _limit_threads(threads)
+    if cache is False:
+        jax.config.update("jax_compilation_cache_dir", None)
+        return
+    folder = _cache_folder(cache)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        warnings.warn(f"bonas keeps no compilation cache: {problem}", stacklevel=2)
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", _WORTH_CACHING)
+
+
+def _limit_threads(threads: int) -> None:
+    import scipy.linalg  # noqa: F401  the BLAS that JAX calls on a CPU: it must be loaded to be limited
+    from threadpoolctl import threadpool_limits
+
+    for variable in _THREAD_VARIABLES:
+        os.environ[variable] = str(threads)
+    threadpool_limits(limits=threads, user_api="blas")
+
+
+def _cache_folder(cache: bool | str | os.PathLike) -> Path:
+    if not isinstance(cache, bool):
+        return Path(cache).expanduser()
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    if sys.platform == "darwin":
+        home = Path.home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    else:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "bonas" / "xla"

@@ -1,0 +1,94 @@
+"""Observations in arrays of fixed capacity: data arrive without a change of shape, so nothing is compiled twice."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+
+class Dataset(NamedTuple):
+    """Observations of a function; rows that are not used yet, failed or pending are masked."""
+
+    x: Array  # (n, d) unit-cube rows; n is the capacity, never the number observed
+    y: Array  # (n, p) values; p > 1 for learning curves
+    mask: Array  # (n, p) true where observed; an exact GP has p = 1 and uses mask[:, 0]
+    size: Array  # () rows used, failed and pending ones included: the next row to write
+
+
+def empty(capacity: int, d: int, p: int = 1, dtype=None) -> Dataset:
+    """A dataset of no observations with room for `capacity` rows of d columns and p outputs."""
+    if capacity < 1 or d < 1 or p < 1:
+        raise ValueError(f"capacity, d and p must be at least 1; got {capacity}, {d} and {p}")
+    return Dataset(
+        x=jnp.zeros((capacity, d), dtype),
+        y=jnp.zeros((capacity, p), dtype),
+        mask=jnp.zeros((capacity, p), bool),
+        size=jnp.zeros((), jnp.int32),
+    )
+
+
+def dataset(x: ArrayLike, y: ArrayLike, capacity: int | None = None) -> Dataset:
+    """The dataset of rows x (n, d) with values y (n,) or (n, p), with room for `capacity` rows (default: just these).
+
+    Call it outside `jit`: bad data are refused here, with the row named. A NaN in y (n, p) with p > 1 is an output that
+    was not observed.
+    """
+    x, y = np.asarray(x), np.asarray(y)
+    if x.ndim != 2 or y.ndim not in (1, 2) or len(x) != len(y):
+        raise ValueError(f"expected x of shape (n, d) and y of shape (n,) or (n, p); got {x.shape} and {y.shape}")
+    y = y[:, None] if y.ndim == 1 else y
+    bad = ~np.isfinite(x).all(axis=1)
+    observed = ~np.isnan(y) if y.shape[1] > 1 else np.ones(y.shape, bool)
+    bad |= (observed & ~np.isfinite(y)).any(axis=1)
+    if bad.any():
+        raise ValueError(f"row {int(bad.argmax())} holds a NaN or an infinite value: x {x[bad][0]}, y {y[bad][0]}")
+    n = len(x)
+    capacity = max(n, 1) if capacity is None else capacity
+    if n > capacity:
+        raise ValueError(f"{n} rows do not fit into a capacity of {capacity}")
+    kind = jnp.result_type(float)
+    blank = empty(capacity, x.shape[1], y.shape[1], kind)
+    return Dataset(
+        x=blank.x.at[:n].set(jnp.asarray(x, kind)),
+        y=blank.y.at[:n].set(jnp.asarray(np.where(observed, y, 0.0), kind)),
+        mask=blank.mask.at[:n].set(observed),
+        size=jnp.asarray(n, jnp.int32),
+    )
+
+
+def append(data: Dataset, x: ArrayLike, y: ArrayLike, observed: ArrayLike = True) -> Dataset:
+    """The dataset with one more row: x (d,), y () or (p,), and whether it counts.
+
+    Past the capacity this is a ValueError on the host; under `jit`, where the size is not known, the row is dropped and
+    `size` still grows, so `size > capacity` tells.
+    """
+    capacity, p = data.y.shape
+    if not isinstance(data.size, jax.core.Tracer) and int(data.size) >= capacity:
+        raise ValueError(f"the dataset is full: its capacity is {capacity} rows. Start with a larger one, or use `grow`")
+    row = data.size
+    return Dataset(
+        x=data.x.at[row].set(jnp.asarray(x, data.x.dtype), mode="drop"),
+        y=data.y.at[row].set(jnp.broadcast_to(jnp.asarray(y, data.y.dtype), (p,)), mode="drop"),
+        mask=data.mask.at[row].set(jnp.broadcast_to(jnp.asarray(observed, bool), (p,)), mode="drop"),
+        size=row + 1,
+    )
+
+
+def grow(data: Dataset, capacity: int) -> Dataset:
+    """The same observations with room for `capacity` rows: a new shape, so whatever uses it is compiled once more."""
+    extra = capacity - len(data.x)
+    if extra < 0:
+        raise ValueError(f"cannot shrink a capacity of {len(data.x)} rows to {capacity}")
+    x, y, mask = (jnp.pad(field, ((0, extra), (0, 0))) for field in data[:3])
+    return Dataset(x=x, y=y, mask=mask, size=data.size)
+
+
+def clean(data: Dataset) -> Dataset:
+    """The dataset with zeros in every masked place.
+
+    Kernels must see this: a NaN behind an outer `where` gives right values and NaN gradients.
+    """
+    return data._replace(x=jnp.where(data.mask.any(axis=1, keepdims=True), data.x, 0.0), y=jnp.where(data.mask, data.y, 0.0))

@@ -1,0 +1,37 @@
+"""Gaussian processes small enough to read: kernels, means, exact regression and the posterior of hyperparameters."""
+
+from bonas.gp import priors as priors
+from bonas.gp.basis import affine as affine
+from bonas.gp.basis import basis as basis
+from bonas.gp.basis import line as line
+from bonas.gp.basis import quadratic as quadratic
+from bonas.gp.conditional import arc as arc
+from bonas.gp.conditional import box as box
+from bonas.gp.conditional import one_hot as one_hot
+from bonas.gp.conditional import wedge as wedge
+from bonas.gp.exact import Posterior as Posterior
+from bonas.gp.exact import Prediction as Prediction
+from bonas.gp.exact import condition as condition
+from bonas.gp.exact import joint as joint
+from bonas.gp.exact import log_evidence as log_evidence
+from bonas.gp.exact import predict as predict
+from bonas.gp.exact import sample as sample
+from bonas.gp.hyper import condition_all as condition_all
+from bonas.gp.hyper import hyperposterior as hyperposterior
+from bonas.gp.hyper import hyperprior as hyperprior
+from bonas.gp.kernels import Kernel as Kernel
+from bonas.gp.kernels import add as add
+from bonas.gp.kernels import gram as gram
+from bonas.gp.kernels import linear as linear
+from bonas.gp.kernels import matern12 as matern12
+from bonas.gp.kernels import matern32 as matern32
+from bonas.gp.kernels import matern52 as matern52
+from bonas.gp.kernels import multiply as multiply
+from bonas.gp.kernels import on as on
+from bonas.gp.kernels import rq as rq
+from bonas.gp.kernels import se as se
+from bonas.gp.means import Mean as Mean
+from bonas.gp.means import constant as constant
+from bonas.gp.means import learned_constant as learned_constant
+from bonas.gp.means import wilton as wilton
+from bonas.gp.means import zero as zero

@@ -1,0 +1,120 @@
+"""Exact Gaussian-process regression with fixed parameters: condition, predict, sample, log evidence.
+
+Everything is a function of arrays of fixed capacity: rows outside the mask change nothing, so data may arrive without
+recompiling. Noise is a variance. Predictions are of the latent function.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from bonas.data import Dataset, clean
+from bonas.gp.kernels import Kernel, Params, gram, variances
+from bonas.gp.means import Mean, zero
+from bonas.linalg import factorise, log_gaussian, mask_covariance, safe_sqrt, solve_lower, solve_upper
+
+# A posterior variance is a difference of numbers as large as the prior's: this many units of rounding remain.
+_ROUNDING = 16.0
+
+
+class Posterior(NamedTuple):
+    """A Gaussian process given data. Kernel and mean are static, so a posterior passes through jit, vmap and scan."""
+
+    kernel: Kernel
+    mean: Mean
+    params: Params  # of the kernel
+    mean_params: Params
+    data: Dataset  # cleaned
+    lower: Array  # (n, n) Cholesky factor of K + noise I, masked rows unit rows
+    alpha: Array  # (n,) (K + noise I)⁻¹ (y − mean)
+    jitter: Array  # () added to the diagonal to factorise; 0 where none was needed
+
+
+class Prediction(NamedTuple):
+    mean: Array  # (m,)
+    std: Array  # (m,)
+
+
+def condition(
+    kernel: Kernel,
+    params: Params,
+    data: Dataset,
+    *,
+    noise: ArrayLike,
+    mean: Mean = zero,
+    mean_params: Params | None = None,
+) -> Posterior:
+    """The posterior of f ~ GP(mean, kernel) given y = f(x) + N(0, noise): Twist, Theorem 3.1 and T-D12; Wilton, W-D5.
+
+    noise may be a number or one variance a row (n,); mean_params is needed by a mean with parameters only.
+    """
+    data, cov, residual = _joint(kernel, params, data, noise, mean, mean_params or {})
+    lower, jitter = factorise(cov, data.mask[:, 0])
+    alpha = solve_upper(lower, solve_lower(lower, residual))
+    return Posterior(kernel, mean, params, mean_params or {}, data, lower, alpha, jitter)
+
+
+def log_evidence(
+    kernel: Kernel,
+    params: Params,
+    data: Dataset,
+    *,
+    noise: ArrayLike,
+    mean: Mean = zero,
+    mean_params: Params | None = None,
+) -> Array:
+    """log p(y | x, params), () : log N(y; mean, K + noise I) over the observed rows."""
+    data, cov, residual = _joint(kernel, params, data, noise, mean, mean_params or {})
+    return log_gaussian(cov, residual, data.mask[:, 0])
+
+
+def _joint(kernel, params, data, noise, mean, mean_params):
+    """Cleaned data, masked covariance (n, n) and residual (n,)."""
+    if data.y.shape[1] != 1:
+        raise ValueError(f"an exact GP has one output; the dataset has {data.y.shape[1]} (see gp.gpar)")
+    data = clean(data)
+    mask = data.mask[:, 0]
+    cov = mask_covariance(gram(kernel, params, data.x, data.x), mask, jnp.asarray(noise, data.x.dtype))
+    level = jax.vmap(lambda x: mean.value(mean_params, data, x))(data.x)
+    return data, cov, jnp.where(mask, data.y[:, 0] - level, 0.0)
+
+
+def predict(posterior: Posterior, x: Array) -> Prediction:
+    """Mean and standard deviation (m,) of the latent function at x (m, d).
+
+    A variance below rounding of the prior's is lifted to it, so std is never 0 and at least 6e-8 of the prior's in float64.
+    """
+    mean, white = _project(posterior, x)
+    prior = variances(posterior.kernel, posterior.params, x)
+    variance = jnp.maximum(prior - jnp.sum(white * white, axis=0), _ROUNDING * jnp.finfo(prior.dtype).eps * prior)
+    return Prediction(mean, safe_sqrt(variance))
+
+
+def joint(posterior: Posterior, x: Array) -> tuple[Array, Array]:
+    """Mean (m,) and covariance (m, m) of the latent function at x (m, d)."""
+    mean, white = _project(posterior, x)
+    return mean, gram(posterior.kernel, posterior.params, x, x) - white.T @ white
+
+
+def sample(key: Array, posterior: Posterior, x: Array, k: int) -> Array:
+    """k joint draws (k, m) of the latent function at x (m, d).
+
+    Rounding of the prior variance is added to each variance, as in `predict`: close to data it may be all there is.
+    """
+    mean, cov = joint(posterior, x)
+    rounding = _ROUNDING * jnp.finfo(cov.dtype).eps * variances(posterior.kernel, posterior.params, x)
+    lower, _ = factorise(cov + jnp.diag(rounding), jnp.ones(len(x), bool))
+    return mean + jax.random.normal(key, (k, len(x)), cov.dtype) @ lower.T
+
+
+def _project(posterior: Posterior, x: Array):
+    """Posterior mean (m,) and whitened cross-covariance L⁻¹ k(X, x) (n, m)."""
+    kernel, mean, params, mean_params, data, lower, alpha, _ = posterior
+    if x.ndim != 2 or x.shape[1] != data.x.shape[1]:
+        raise ValueError(f"expected points of shape (m, {data.x.shape[1]}); got {x.shape}")
+    cross = jnp.where(data.mask[:, :1], gram(kernel, params, data.x, x), 0.0)
+    level = jax.vmap(lambda point: mean.value(mean_params, data, point))(x)
+    return level + alpha @ cross, solve_lower(lower, cross)

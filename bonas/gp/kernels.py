@@ -1,0 +1,288 @@
+"""Covariance functions: what a kernel is, the stationary ones and the linear one, and how kernels are combined.
+
+A kernel sees two points; batching is `vmap`, in one place (`gram`). `gp.Kernel(prior, value)` from a notebook cell works
+wherever a built-in does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax import Array
+
+from bonas.gp import priors
+from bonas.linalg import safe_sqrt, squared_distances
+
+Params = dict[str, Any]
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Kernel:
+    """A covariance function and a prior over its parameters. Static: it may be passed to any jitted function.
+
+    prior: prior(d) -> {name: NumPyro distribution} for points of d columns; the support is the constraint. A plain dict
+        is accepted where d does not matter.
+    value: value(params, a, b) -> () for two points a, b of shape (d,).
+    gram: gram(params, a (n, d), b (m, d)) -> (n, m), optional: the same numbers, faster.
+    categories: how many options each column has, 0 for numbers, if the kernel compares options by identity; None if it
+        takes every column for a number (see `gp.one_hot`).
+    """
+
+    prior: Callable[[int], Params]
+    value: Callable[[Params, Array, Array], Array]
+    gram: Callable[[Params, Array, Array], Array] | None = None
+    categories: tuple[int, ...] | None = None
+
+    def __post_init__(self):
+        if isinstance(self.prior, dict):
+            given = dict(self.prior)
+            object.__setattr__(self, "prior", lambda d: given)
+
+    def __add__(self, other: "Kernel") -> "Kernel":
+        return add(self, other)
+
+    def __mul__(self, other: "Kernel") -> "Kernel":
+        return multiply(self, other)
+
+
+def gram(kernel: Kernel, params: Params, a: Array, b: Array) -> Array:
+    """The matrix k(a_i, b_j) (n, m) for points a (n, d) and b (m, d)."""
+    if kernel.gram is not None:
+        return kernel.gram(params, a, b)
+    return jax.vmap(lambda p: jax.vmap(lambda q: kernel.value(params, p, q))(b))(a)
+
+
+def variances(kernel: Kernel, params: Params, x: Array) -> Array:
+    """k(x_i, x_i) (m,)."""
+    return jax.vmap(lambda p: kernel.value(params, p, p))(x)
+
+
+def isotropic(
+    prior: Callable[[int], Params],
+    embed: Callable[[Params, Array], Array],
+    profile: Callable[[Params, Array], Array],
+    categories: tuple[int, ...] | None = None,
+) -> Kernel:
+    """variance · profile(‖embed(a) − embed(b)‖²): every stationary kernel, and every conditional one.
+
+    embed(params, x (d,)) -> features; profile(params, r2) maps squared distances, of any shape, to correlations.
+    """
+
+    def value(params, a, b):
+        difference = embed(params, a) - embed(params, b)
+        return params["variance"] * profile(params, difference @ difference)
+
+    def matrix(params, a, b):
+        rows = jax.vmap(lambda x: embed(params, x))
+        return params["variance"] * profile(params, squared_distances(rows(a), rows(b)))
+
+    return Kernel(prior, value, matrix, categories)
+
+
+def scaled(params: Params, x: Array) -> Array:
+    """Each column divided by its length scale; a single length scale serves all columns."""
+    return x / params["lengthscale"]
+
+
+# Profiles: correlation as a function of the squared distance. Written with their derivative where the naive one is 0/0 at
+# coincident points.
+
+
+def se_profile(params: Params, r2: Array) -> Array:
+    """exp(−r²/2)."""
+    return jnp.exp(-0.5 * r2)
+
+
+def rq_profile(params: Params, r2: Array) -> Array:
+    """(1 + r²/2α)^−α."""
+    return jnp.exp(-params["alpha"] * jnp.log1p(0.5 * r2 / params["alpha"]))
+
+
+@jax.custom_jvp
+def _matern12(r2):
+    return jnp.exp(-safe_sqrt(r2))
+
+
+@_matern12.defjvp
+def _matern12_jvp(primals, tangents):
+    r = safe_sqrt(primals[0])
+    value = jnp.exp(-r)
+    apart = r > 0
+    return value, jnp.where(apart, -0.5 * value / jnp.where(apart, r, 1.0), 0.0) * tangents[0]
+
+
+@jax.custom_jvp
+def _matern32(r2):
+    r = safe_sqrt(3.0 * r2)
+    return (1.0 + r) * jnp.exp(-r)
+
+
+@_matern32.defjvp
+def _matern32_jvp(primals, tangents):
+    r = safe_sqrt(3.0 * primals[0])
+    decay = jnp.exp(-r)
+    return (1.0 + r) * decay, -1.5 * decay * tangents[0]
+
+
+@jax.custom_jvp
+def _matern52(r2):
+    r = safe_sqrt(5.0 * r2)
+    return (1.0 + r + r * r / 3.0) * jnp.exp(-r)
+
+
+@_matern52.defjvp
+def _matern52_jvp(primals, tangents):
+    r = safe_sqrt(5.0 * primals[0])
+    decay = jnp.exp(-r)
+    return (1.0 + r + r * r / 3.0) * decay, -5.0 / 6.0 * (1.0 + r) * decay * tangents[0]
+
+
+def matern12_profile(params: Params, r2: Array) -> Array:
+    """exp(−r)."""
+    return _matern12(r2)
+
+
+def matern32_profile(params: Params, r2: Array) -> Array:
+    """(1 + √3 r) exp(−√3 r)."""
+    return _matern32(r2)
+
+
+def matern52_profile(params: Params, r2: Array) -> Array:
+    """(1 + √5 r + 5r²/3) exp(−√5 r): Wilton 2020, eq. 8, with its bracket mended (W-X1)."""
+    return _matern52(r2)
+
+
+# Factories. Two equal calls return the same object, so that `jit` compiles once for both.
+
+
+@cache
+def se(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
+    """variance · exp(−r²/2), r² = Σ (Δx_i / lengthscale_i)²: Twist, eq. 26; Wilton 2020 (W-D7)."""
+    return isotropic(prior, scaled, se_profile)
+
+
+@cache
+def matern12(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
+    """variance · exp(−r): continuous, nowhere smooth."""
+    return isotropic(prior, scaled, matern12_profile)
+
+
+@cache
+def matern32(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
+    """variance · (1 + √3 r) exp(−√3 r): once differentiable."""
+    return isotropic(prior, scaled, matern32_profile)
+
+
+@cache
+def matern52(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
+    """variance · (1 + √5 r + 5r²/3) exp(−√5 r): twice differentiable, the usual choice for response surfaces."""
+    return isotropic(prior, scaled, matern52_profile)
+
+
+@cache
+def rq(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
+    """variance · (1 + r²/2α)^−α: a mixture of squared exponentials of many length scales (R-D3)."""
+
+    def with_alpha(d):
+        return {**prior(d), "alpha": dist.LogNormal(0.0, 1.0)}
+
+    return isotropic(with_alpha, scaled, rq_profile)
+
+
+@cache
+def linear() -> Kernel:
+    """bias² + Σ slope_i² (a_i − centre_i)(b_i − centre_i): Hutchinson 2019, eq. 2.32, one slope a column.
+
+    `bias` and `slope` are standard deviations of the line's height at `centre` and of its slopes.
+    """
+
+    def prior(d):
+        return {
+            "bias": dist.HalfNormal(1.0),
+            "slope": dist.HalfNormal(1.0).expand([d]),
+            "centre": dist.Normal(0.5, 0.5).expand([d]),
+        }
+
+    def scale(params, x):
+        return params["slope"] * (x - params["centre"])
+
+    def value(params, a, b):
+        return params["bias"] ** 2 + scale(params, a) @ scale(params, b)
+
+    def matrix(params, a, b):
+        rows = jax.vmap(lambda x: scale(params, x))
+        return params["bias"] ** 2 + rows(a) @ rows(b).T
+
+    return Kernel(prior, value, matrix)
+
+
+def add(*kernels: Kernel) -> Kernel:
+    """The sum of kernels; the parameters of the i-th are params[str(i)]."""
+    return _combine(_sum, kernels)
+
+
+def multiply(*kernels: Kernel) -> Kernel:
+    """The product of kernels; the parameters of the i-th are params[str(i)]. Their variances multiply: fix all but one
+    if you need them identified."""
+    return _combine(_product, kernels)
+
+
+def _sum(terms):
+    return sum(terms[1:], terms[0])
+
+
+def _product(terms):
+    result = terms[0]
+    for term in terms[1:]:
+        result = result * term
+    return result
+
+
+@cache
+def _combine(join, kernels: tuple[Kernel, ...]) -> Kernel:
+    if not kernels or not all(isinstance(kernel, Kernel) for kernel in kernels):
+        raise ValueError(f"expected one or more kernels; got {kernels}")
+    known = {kernel.categories for kernel in kernels}
+    if len(known) > 1:
+        raise ValueError(f"the kernels disagree about which columns are categories: {known}")
+
+    def prior(d):
+        return {str(i): kernel.prior(d) for i, kernel in enumerate(kernels)}
+
+    def value(params, a, b):
+        return join([kernel.value(params[str(i)], a, b) for i, kernel in enumerate(kernels)])
+
+    def matrix(params, a, b):
+        return join([gram(kernel, params[str(i)], a, b) for i, kernel in enumerate(kernels)])
+
+    return Kernel(prior, value, matrix, known.pop())
+
+
+def on(columns, kernel: Kernel) -> Kernel:
+    """The kernel on some columns only; its per-column parameters have one entry for each of them."""
+    return _on(tuple(int(column) for column in columns), kernel)
+
+
+@cache
+def _on(columns: tuple[int, ...], kernel: Kernel) -> Kernel:
+    if not columns or len(set(columns)) != len(columns):
+        raise ValueError(f"expected one or more different columns; got {columns}")
+    chosen = jnp.asarray(columns)
+
+    def prior(d):
+        if max(columns) >= d or min(columns) < -d:
+            raise ValueError(f"columns {columns} do not all exist in points of {d} columns")
+        return kernel.prior(len(columns))
+
+    def value(params, a, b):
+        return kernel.value(params, a[chosen], b[chosen])
+
+    def matrix(params, a, b):
+        return gram(kernel, params, a[:, chosen], b[:, chosen])
+
+    return Kernel(prior, value, matrix, kernel.categories)

@@ -1,0 +1,72 @@
+"""Ready-made priors: functions of the number of columns for kernels, functions of nothing for the noise variance.
+
+They describe points in the unit cube and values standardised to mean 0 and variance 1.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from numpyro.distributions import constraints
+
+
+def log_normal(d: int) -> dict:
+    """Weakly informative: length scales around √d/2, since distances in the unit cube grow like √d; variance around 1."""
+    return {
+        "variance": dist.LogNormal(0.0, 1.0),
+        "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 1.0).expand([d]),
+    }
+
+
+def log_normal_noise() -> dist.Distribution:
+    """Little noise unless the data ask for it: median variance 3e-4, a factor of 50 either way within two deviations."""
+    return dist.LogNormal(-8.0, 2.0)
+
+
+def half_cauchy(d: int) -> dict:
+    """Independent Half-Cauchy(1) on the variance and each length scale: Wilton 2020, eq. 14."""
+    return {"variance": dist.HalfCauchy(1.0), "lengthscale": dist.HalfCauchy(1.0).expand([d])}
+
+
+def half_cauchy_noise() -> dist.Distribution:
+    """Half-Cauchy(1) on the noise variance itself, as Wilton 2020, eq. 14, has it (W-X9)."""
+    return dist.HalfCauchy(1.0)
+
+
+def spearmint(d: int) -> dict:
+    """What Spearmint's code samples under (R-S7): length scales uniform on (0, 2), variance by −(log √variance)²/2.
+
+    That term is a density over the variance without the 1/variance of a log-normal, which makes it LogNormal(4, 2).
+    """
+    return {"variance": dist.LogNormal(4.0, 2.0), "lengthscale": dist.Uniform(0.0, 2.0).expand([d])}
+
+
+def spearmint_noise() -> dist.Distribution:
+    """Spearmint's horseshoe on the noise variance, of scale 0.1 (R-S7)."""
+    return Horseshoe(0.1)
+
+
+class Horseshoe(dist.Distribution):
+    """The density log(1 + (scale/x)²)/(π scale) on x > 0: a pole at zero, the tail of a Cauchy.
+
+    It is the mixture HalfCauchy(scale · u) over u ~ Uniform(0, 1), by which it is sampled.
+    """
+
+    arg_constraints = {"scale": constraints.positive}  # noqa: RUF012  NumPyro's way
+    support = constraints.positive
+    pytree_data_fields = ("scale",)
+
+    def __init__(self, scale=1.0, *, validate_args=None):
+        self.scale = scale
+        super().__init__(batch_shape=jnp.shape(scale), validate_args=validate_args)
+
+    def sample(self, key, sample_shape=()):
+        mixing_key, cauchy_key = jax.random.split(key)
+        shape = sample_shape + self.batch_shape
+        # 1 − u, since uniform draws include 0, where the density has its pole
+        width = 1.0 - jax.random.uniform(mixing_key, shape)
+        return jnp.abs(jax.random.cauchy(cauchy_key, shape)) * width * self.scale
+
+    def log_prob(self, value):
+        return jnp.log(jnp.log1p(jnp.square(self.scale / value))) - jnp.log(math.pi * jnp.asarray(self.scale))

@@ -1,0 +1,109 @@
+"""Conditions under which a parameter exists, and the order in which they are decided."""
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+
+When = Mapping[str, Any] | Callable[[dict], Any] | None
+
+_COMPARE = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A condition written as a dict: every (name, comparison, number) must hold. Hashable, and can be stored."""
+
+    terms: tuple[tuple[str, str, Any], ...]
+
+    def __call__(self, values: Mapping[str, Any]):
+        holds = jnp.asarray(True)
+        for name, comparison, number in self.terms:
+            holds = holds & _COMPARE[comparison](values[name], number)
+        return holds
+
+
+Condition = Callable[[Mapping[str, Any]], Any]
+
+
+def read_condition(name: str, when: When, parameters: Mapping[str, Any]) -> Condition:
+    """The condition of parameter `name` as a traceable function of values; a ValueError that names it where it is bad."""
+    if callable(when):
+        return when  # type: ignore[return-value]
+    if not isinstance(when, Mapping) or not when:
+        raise ValueError(f"parameter {name!r}: when= is a dict or a function of the values; got {when!r}")
+    return Terms(tuple(_read_term(name, other, wanted, parameters) for other, wanted in when.items()))
+
+
+def _read_term(name: str, other: str, wanted, parameters) -> tuple[str, str, Any]:
+    if other not in parameters:
+        raise ValueError(f"parameter {name!r} has a condition on {other!r}, which is not a parameter of this space")
+    compares = isinstance(wanted, tuple) and len(wanted) == 2 and wanted[0] in _COMPARE
+    comparison, value = wanted if compares else ("==", wanted)
+    options = getattr(parameters[other], "names", None)
+    if options is None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"parameter {name!r}: its condition compares {other!r}, a number, with {value!r}")
+        return other, comparison, value
+    if comparison not in ("==", "!="):
+        raise ValueError(f"parameter {name!r}: {other!r} is a Choice, which has no order; use '==' or '!='")
+    if value not in options:
+        raise ValueError(f"parameter {name!r}: {value!r} is not an option of {other!r}; those are {list(options)}")
+    return other, comparison, options.index(value)
+
+
+def parents(conditions: Mapping[str, Condition], parameters: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """For every parameter, parents first, the parameters that its condition rests on. A cycle is a ValueError."""
+    above = {name: _names_read(name, conditions.get(name), parameters) for name in parameters}
+    ordered: dict[str, tuple[str, ...]] = {}
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        if name in trail:
+            circle = " -> ".join([*trail[trail.index(name) :], name])
+            raise ValueError(f"parameter {name!r} depends on itself: {circle}")
+        for parent in above[name]:
+            if parent not in ordered:
+                visit(parent, (*trail, name))
+        ordered[name] = above[name]
+
+    for name in parameters:
+        if name not in ordered:
+            visit(name, ())
+    return ordered
+
+
+class _Recorder(dict):
+    """Values that note which of them were read."""
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.read: list[str] = []
+
+    def __getitem__(self, name):
+        value = super().__getitem__(name)
+        if name not in self.read:
+            self.read.append(name)
+        return value
+
+
+def _names_read(name: str, condition: Condition | None, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a condition looks at; a function is called once, on the lowest value of every parameter."""
+    if condition is None:
+        return ()
+    if isinstance(condition, Terms):
+        return tuple(dict.fromkeys(other for other, _, _ in condition.terms))
+    recorder = _Recorder({other: p.value(jnp.zeros(())) for other, p in parameters.items()})
+    try:
+        condition(recorder)
+    except KeyError as problem:
+        raise ValueError(f"parameter {name!r} has a condition on {problem}, which is not a parameter of this space") from None
+    return tuple(recorder.read)

@@ -1,0 +1,22 @@
+"""float64 and no silent broadcasting between ranks, for the whole suite."""
+
+import json
+from pathlib import Path
+
+import jax
+import pytest
+
+import bonas
+
+bonas.configure()
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """reference("gp") -> the values in tests/reference/gp_reference.json, which say how they were made."""
+
+    def load(name: str) -> dict:
+        return json.loads((Path(__file__).parent / "reference" / f"{name}_reference.json").read_text())
+
+    return load
