@@ -7,10 +7,12 @@ Call `bonas.configure()` once at the start of a program for float64, one BLAS th
 import importlib
 from typing import TYPE_CHECKING, Any
 
+# Not lazy, and light: a later import of the module of the same name would put it in the function's place.
+from bonas.configure import configure as configure
+
 if TYPE_CHECKING:
     from bonas import gp as gp
     from bonas import infer as infer
-    from bonas.configure import configure as configure
     from bonas.data import Dataset as Dataset
     from bonas.data import append as append
     from bonas.data import dataset as dataset
@@ -23,7 +25,6 @@ __version__ = "0.1.0"
 
 _ROOMS = ("gp", "infer")  # modules that are names of their own
 _HOMES = {  # name -> the module it lives in
-    "configure": "bonas.configure",
     "Dataset": "bonas.data",
     "dataset": "bonas.data",
     "append": "bonas.data",
@@ -32,7 +33,7 @@ _HOMES = {  # name -> the module it lives in
     "Choice": "bonas.spaces",
     "Space": "bonas.spaces",
 }
-__all__ = sorted([*_HOMES, *_ROOMS])
+__all__ = sorted([*_HOMES, *_ROOMS, "configure"])
 
 
 def __getattr__(name: str) -> Any:

@@ -20,24 +20,32 @@ def configure(*, x64: bool = True, threads: int | None = 1, cache: bool | str | 
     cache: where compiled programs are kept between runs. True means `bonas/xla` in the user's cache folder, unless
         JAX_COMPILATION_CACHE_DIR already names a place; False means no cache; a path means that folder.
     """
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, or None to leave BLAS alone; got {threads}")
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads must be a whole number of at least 1, or None to leave BLAS alone; got {threads!r}")
     import jax
 
     jax.config.update("jax_enable_x64", x64)
     if threads is not None:
         _limit_threads(threads)
-    if cache is False:
-        jax.config.update("jax_compilation_cache_dir", None)
-        return
-    folder = _cache_folder(cache)
+    folder = None if cache is False else _cache_folder(cache)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder and "://" not in folder:  # a bucket is JAX's own affair
+            Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         warnings.warn(f"bonas keeps no compilation cache: {problem}", stacklevel=2)
-        return
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", _WORTH_CACHING)
+        folder = None
+    _keep_cache(folder)
+
+
+def _keep_cache(folder: str | None) -> None:
+    """Keep compiled programs in the folder, or nowhere; JAX notices a change only when its cache is reset."""
+    import jax
+    from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+    jax.config.update("jax_compilation_cache_dir", folder)
+    reset_cache()
+    if folder:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _WORTH_CACHING)
 
 
 def _limit_threads(threads: int) -> None:
@@ -49,15 +57,15 @@ def _limit_threads(threads: int) -> None:
     threadpool_limits(limits=threads, user_api="blas")
 
 
-def _cache_folder(cache: bool | str | os.PathLike) -> Path:
+def _cache_folder(cache: bool | str | os.PathLike) -> str:
     if not isinstance(cache, bool):
-        return Path(cache).expanduser()
+        return os.path.expanduser(cache)
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+        return os.environ["JAX_COMPILATION_CACHE_DIR"]
     if sys.platform == "darwin":
         home = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
         home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     else:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "bonas" / "xla"
+    return str(home / "bonas" / "xla")

@@ -65,7 +65,9 @@ def append(data: Dataset, x: ArrayLike, y: ArrayLike, observed: ArrayLike = True
     Past the capacity this is a ValueError on the host; under `jit`, where the size is not known, the row is dropped and
     `size` still grows, so `size > capacity` tells.
     """
-    capacity, p = data.y.shape
+    (capacity, p), d = data.y.shape, data.x.shape[1]
+    if jnp.shape(x) != (d,) or jnp.shape(y) not in ((), (p,)):
+        raise ValueError(f"expected x of shape ({d},) and y of shape () or ({p},); got {jnp.shape(x)} and {jnp.shape(y)}")
     if not isinstance(data.size, jax.core.Tracer) and int(data.size) >= capacity:
         raise ValueError(f"the dataset is full: its capacity is {capacity} rows. Start with a larger one, or use `grow`")
     row = data.size

@@ -20,3 +20,10 @@ def reference():
         return json.loads((Path(__file__).parent / "reference" / f"{name}_reference.json").read_text())
 
     return load
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs():
+    """Compiled programs of one file are of no use to the next, and there are thousands."""
+    yield
+    jax.clear_caches()

@@ -107,7 +107,7 @@ def sample(key: Array, posterior: Posterior, x: Array, k: int) -> Array:
     mean, cov = joint(posterior, x)
     rounding = _ROUNDING * jnp.finfo(cov.dtype).eps * variances(posterior.kernel, posterior.params, x)
     lower, _ = factorise(cov + jnp.diag(rounding), jnp.ones(len(x), bool))
-    return mean + jax.random.normal(key, (k, len(x)), cov.dtype) @ lower.T
+    return mean[None, :] + jax.random.normal(key, (k, len(x)), cov.dtype) @ lower.T
 
 
 def _project(posterior: Posterior, x: Array):

@@ -4,6 +4,7 @@ A kernel sees two points; batching is `vmap`, in one place (`gram`). `gp.Kernel(
 wherever a built-in does.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -110,10 +111,11 @@ def _matern12(r2):
 
 @_matern12.defjvp
 def _matern12_jvp(primals, tangents):
-    r = safe_sqrt(primals[0])
+    """−exp(−r)/2r, taken to 0 within rounding of r = 0, where it has no limit; see `safe_sqrt` for why there is no test."""
+    r2 = primals[0]
+    r = safe_sqrt(r2)
     value = jnp.exp(-r)
-    apart = r > 0
-    return value, jnp.where(apart, -0.5 * value / jnp.where(apart, r, 1.0), 0.0) * tangents[0]
+    return value, -0.5 * value * r / jnp.maximum(r2, jnp.finfo(r2.dtype).eps ** 2) * tangents[0]
 
 
 @jax.custom_jvp
@@ -168,8 +170,11 @@ def se(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
 
 @cache
 def matern12(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
-    """variance · exp(−r): continuous, nowhere smooth."""
-    return isotropic(prior, scaled, matern12_profile)
+    """variance · exp(−r): continuous, nowhere smooth.
+
+    It has no fast matrix form: its slope at r = 0 would turn the rounding of matrix products into gradients of order 1.
+    """
+    return dataclasses.replace(isotropic(prior, scaled, matern12_profile), gram=None)
 
 
 @cache

@@ -66,7 +66,9 @@ class Horseshoe(dist.Distribution):
         shape = sample_shape + self.batch_shape
         # 1 − u, since uniform draws include 0, where the density has its pole
         width = 1.0 - jax.random.uniform(mixing_key, shape)
-        return jnp.abs(jax.random.cauchy(cauchy_key, shape)) * width * self.scale
+        return jnp.abs(jax.random.cauchy(cauchy_key, shape)) * width * jnp.broadcast_to(self.scale, shape)
 
     def log_prob(self, value):
-        return jnp.log(jnp.log1p(jnp.square(self.scale / value))) - jnp.log(math.pi * jnp.asarray(self.scale))
+        scale, value = jnp.broadcast_arrays(self.scale, value)
+        # log(1 + (scale/x)²) by logarithms: the square itself overflows close to the pole
+        return jnp.log(jax.nn.softplus(2.0 * (jnp.log(scale) - jnp.log(value)))) - jnp.log(math.pi * scale)

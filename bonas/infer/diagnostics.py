@@ -55,4 +55,5 @@ def to_arviz(chains: Tree, info: Info | None = None):
 def _named(chains: Tree) -> dict[str, np.ndarray]:
     """Leaves by their path, joined by dots."""
     leaves = jax.tree_util.tree_leaves_with_path(chains)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") or "z" for path, _ in leaves]  # a bare array has no path
+    return {name: np.asarray(leaf) for name, (_, leaf) in zip(names, leaves, strict=True)}

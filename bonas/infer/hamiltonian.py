@@ -35,7 +35,7 @@ def hmc(
     During burn-in the step grows by 2% while the moving average of the acceptance is above `target` and shrinks by 2%
     otherwise, within [0.001, 0.25] (G-A3). After it the step is fixed, as a valid chain needs.
     """
-    density, vector, unflatten = flat(log_density, start)
+    density, vector, unflatten = _default_precision(*flat(log_density, start))
     kernel = HMC(
         potential_fn=lambda z: -density(z),
         step_size=step_size,
@@ -80,7 +80,7 @@ def nuts(
 
     target: acceptance probability aimed at; depth: a trajectory has at most 2^depth leapfrog steps.
     """
-    density, vector, unflatten = flat(log_density, start)
+    density, vector, unflatten = _default_precision(*flat(log_density, start))
     kernel = NUTS(potential_fn=lambda z: -density(z), target_accept_prob=target, max_tree_depth=depth, dense_mass=dense)
     first = kernel.init(key, burn, vector, (), {})
 
@@ -90,6 +90,16 @@ def nuts(
 
     last, (*trace, leapfrogs) = jax.lax.scan(step, first, None, length=burn + samples * thin)
     return _keep(tuple(trace), unflatten, burn, thin, last.adapt_state.step_size, leapfrogs.sum() + 1)
+
+
+def _default_precision(density, vector: Array, unflatten):
+    """NumPyro draws momenta in the default precision: so runs the chain, and the density keeps that of the start."""
+    default, own = jnp.result_type(float), vector.dtype
+
+    def cast(z):
+        return density(z.astype(own)).astype(default)
+
+    return cast, vector.astype(default), lambda z: unflatten(z.astype(own))
 
 
 def _record(state):

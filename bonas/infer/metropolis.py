@@ -24,7 +24,7 @@ def metropolis(
     """`samples` draws by a Gaussian random walk of standard deviation `scale`: Agrawal, eq. 3.5."""
 
     def walk(step_key, z):
-        return z + scale * jax.random.normal(step_key, z.shape, z.dtype), jnp.zeros((), z.dtype)
+        return z + jnp.asarray(scale, z.dtype) * jax.random.normal(step_key, z.shape, z.dtype), jnp.zeros((), z.dtype)
 
     chain, info = metropolis_hastings(key, log_density, start, walk, samples=samples, burn=burn, thin=thin)
     return chain, info._replace(scale=jnp.asarray(scale))

@@ -41,7 +41,7 @@ def maximise(
     if restarts and draw is None:
         raise ValueError("restarts need a draw(key) that gives starting points, such as `target.draw`")
     density, vector, unflatten = flat(log_density, start)
-    draws = [ravel_pytree(draw(k))[0] for k in jax.random.split(key, restarts)] if draw else []
+    draws = [ravel_pytree(draw(k))[0].astype(vector.dtype) for k in jax.random.split(key, restarts)] if draw else []
     starts = jnp.stack([vector, *draws])
 
     def climb(z):
@@ -80,7 +80,9 @@ def _descend(loss: Callable[[Array], Array], start: Array, *, steps: int, memory
         change = trial - point
         curved = change @ (trial_gradient - gradient) > _CURVATURE * (change @ change)
         scaled, updated = lbfgs.update(trial_gradient, state, trial)
-        state = _choose(taken & curved, updated, state)
+        # a pair that is too flat is left out, but the next one is still measured from here
+        passed = state._replace(params=trial, updates=trial_gradient)
+        state = _choose(taken, _choose(curved, updated, passed), state)
         point, value, gradient = _choose(taken, (trial, trial_value, trial_gradient), (point, value, gradient))
         direction = jnp.where(taken, towards(gradient, jnp.where(curved, scaled, gradient)), direction)
         return (point, value, gradient, direction, jnp.where(taken, 1.0, _SHORTEN * length), state), None

@@ -81,23 +81,31 @@ def _is_distribution(node) -> bool:
 
 
 def _map(function, prior):
-    wrong = [leaf for leaf in jax.tree.leaves(prior, is_leaf=_is_distribution) if not _is_distribution(leaf)]
-    if wrong:
-        raise ValueError(f"a prior is made of NumPyro distributions; got {wrong[0]!r}")
+    for leaf in jax.tree.leaves(prior, is_leaf=_is_distribution):
+        if not _is_distribution(leaf) or leaf.support.is_discrete:
+            raise ValueError(f"a prior is made of continuous NumPyro distributions; got {leaf!r}")
     return jax.tree.map(function, prior, is_leaf=_is_distribution)
 
 
 def _middle(distribution: dist.Distribution) -> Array:
     """The median, or failing that the mean, or failing that the image of 0: a safe place to start."""
-    half = jnp.full(distribution.shape(), 0.5)
+    shape = distribution.shape()
+    while isinstance(distribution, (dist.ExpandedDistribution, dist.Independent)):  # these hide the median
+        distribution = distribution.base_dist
     try:
-        return distribution.icdf(half)
-    except (NotImplementedError, AttributeError):
-        pass
+        middle = distribution.icdf(jnp.full(distribution.shape(), 0.5))
+    except (NotImplementedError, AttributeError, ImportError):  # the last: NumPyro leaves some quantiles to another library
+        middle = _mean_or_centre(distribution)
+    return jnp.broadcast_to(middle, shape)
+
+
+def _mean_or_centre(distribution: dist.Distribution) -> Array:
+    transform = biject_to(distribution.support)
+    centre = transform(jnp.zeros(transform.inverse_shape(distribution.shape())))
     try:
-        return jnp.broadcast_to(distribution.mean, distribution.shape())
+        return jnp.where(jnp.isfinite(distribution.mean), distribution.mean, centre)
     except (NotImplementedError, AttributeError):
-        return biject_to(distribution.support)(jnp.zeros(distribution.shape()))
+        return centre
 
 
 def flat(log_density: Callable[[Tree], Array], start: Tree) -> tuple[Callable[[Array], Array], Array, Callable]:
@@ -105,7 +113,9 @@ def flat(log_density: Callable[[Tree], Array], start: Tree) -> tuple[Callable[[A
     vector, unflatten = ravel_pytree(start)
 
     def density(z):
-        value = log_density(unflatten(z))
+        value = jnp.asarray(log_density(unflatten(z)), z.dtype)
+        if value.ndim:
+            raise ValueError(f"a log density is one number; got shape {value.shape}")
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     return density, vector, unflatten

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 When = Mapping[str, Any] | Callable[[dict], Any] | None
@@ -81,29 +82,51 @@ def parents(conditions: Mapping[str, Condition], parameters: Mapping[str, Any]) 
     return ordered
 
 
-class _Recorder(dict):
+class _Recorder(Mapping):
     """Values that note which of them were read."""
 
-    def __init__(self, values):
-        super().__init__(values)
-        self.read: list[str] = []
+    def __init__(self, values: Mapping[str, Any]):
+        self.known = values
+        self.read: dict[str, None] = {}  # in order
 
     def __getitem__(self, name):
-        value = super().__getitem__(name)
-        if name not in self.read:
-            self.read.append(name)
+        value = self.known[name]
+        self.read[name] = None
         return value
+
+    def __iter__(self):
+        return iter(self.known)
+
+    def __len__(self):
+        return len(self.known)
 
 
 def _names_read(name: str, condition: Condition | None, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a condition looks at; a function is called once, on the lowest value of every parameter."""
+    """What a condition looks at; a function is traced once, as it will be later, so no branch of it stays hidden."""
     if condition is None:
         return ()
     if isinstance(condition, Terms):
         return tuple(dict.fromkeys(other for other, _, _ in condition.terms))
-    recorder = _Recorder({other: p.value(jnp.zeros(())) for other, p in parameters.items()})
     try:
-        condition(recorder)
+        holds, read = _trace(condition, parameters)
     except KeyError as problem:
         raise ValueError(f"parameter {name!r} has a condition on {problem}, which is not a parameter of this space") from None
-    return tuple(recorder.read)
+    except jax.errors.JAXTypeError:
+        raise ValueError(f"parameter {name!r}: its condition must be traceable: & and | for `and` and `or`, no `if`") from None
+    if getattr(holds, "shape", None) != ():
+        raise ValueError(f"parameter {name!r}: its condition must give one truth value of numbers; a Choice is its position")
+    return read
+
+
+def _trace(condition: Condition, parameters: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """The shape of what a condition gives, and the names that it reads."""
+    read: dict[str, None] = {}
+
+    def trace(u):
+        recorder = _Recorder({name: p.value(u) for name, p in parameters.items()})
+        holds = condition(recorder)
+        read.update(recorder.read)
+        # values["activation"] == "relu" is plain False, whatever the activation: no answer at all
+        return None if isinstance(holds, bool) and read else holds
+
+    return jax.eval_shape(trace, jax.ShapeDtypeStruct((), jnp.result_type(float))), tuple(read)

@@ -10,6 +10,9 @@ from jax import Array
 
 from bonas.spaces.conditions import When
 
+# A logarithmic scale is wide enough at this ratio of its ends; much beyond, their ratio overflows in float32.
+_WIDEST = 1e38
+
 
 @dataclass(frozen=True)
 class Float:
@@ -31,24 +34,23 @@ class Float:
 
     def value(self, u: Array) -> Array:
         """The number at column value u in [0, 1]."""
-        low, high = _scale(self)
-        spread = low + u * (high - low)
-        return jnp.exp(spread) if self.log else spread
+        return _number(self, u)
 
     def unit(self, value):
         """The column value of a number."""
-        low, high = _scale(self)
-        return (jnp.log(value) - low if self.log else value - low) / (high - low) if high > low else jnp.zeros_like(value)
+        return _fraction(self, value)
 
     def spread(self, u: Array) -> Array:
         """The column value for a uniform draw u."""
-        return u
+        return self.snap(u)
 
     def snap(self, u: Array) -> Array:
-        return jnp.clip(u, 0.0, 1.0)
+        """The nearest column value that exists: 0 alone where low equals high."""
+        return jnp.clip(u, 0.0, 1.0) if self.low < self.high else jnp.zeros_like(u)
 
-    def decode(self, u) -> float:
-        return min(max(float(self.value(u)), self.low), self.high)
+    def decode(self, number) -> float:
+        """The Python value of a number that `value` gave."""
+        return min(max(float(number), self.low), self.high)
 
     def encode(self, name: str, value) -> float:
         _check_number(name, self, value)
@@ -78,15 +80,10 @@ class Int:
             raise ValueError(f"parameter {name!r}: an Int has whole bounds; got {self.low} and {self.high}")
 
     def value(self, u: Array) -> Array:
-        low, high = _scale(self)
-        spread = low + u * (high - low)
-        number = jnp.round(jnp.exp(spread) if self.log else spread)
-        return jnp.clip(number, self.low, self.high).astype(int)
+        return jnp.clip(jnp.round(_number(self, u)), self.low, self.high).astype(int)
 
     def unit(self, value):
-        low, high = _scale(self)
-        number = jnp.log(value) if self.log else value
-        return (number - low) / (high - low) if high > low else jnp.zeros_like(number)
+        return _fraction(self, value)
 
     def spread(self, u: Array) -> Array:
         """Each number its fair share of the draws: half a step beyond either end counts to the end."""
@@ -98,8 +95,8 @@ class Int:
     def snap(self, u: Array) -> Array:
         return self.unit(self.value(jnp.clip(u, 0.0, 1.0)).astype(u.dtype))
 
-    def decode(self, u) -> int:
-        return int(self.value(u))
+    def decode(self, number) -> int:
+        return int(number)
 
     def encode(self, name: str, value) -> float:
         _check_number(name, self, value)
@@ -132,6 +129,10 @@ class Choice:
     def check(self, name: str) -> None:
         if not self.names:
             raise ValueError(f"parameter {name!r}: a Choice needs at least one option")
+        try:
+            hash(self.names)
+        except TypeError as problem:
+            raise ValueError(f"parameter {name!r}: options must be hashable, such as a tuple for a list; {problem}") from None
         repeated = [option for i, option in enumerate(self.names) if option in self.names[:i]]
         if repeated:
             raise ValueError(f"parameter {name!r}: the option {repeated[0]!r} is there twice")
@@ -149,8 +150,8 @@ class Choice:
     def snap(self, u: Array) -> Array:
         return self.unit(self.value(u).astype(u.dtype))
 
-    def decode(self, u) -> Hashable:
-        return self.names[int(self.value(u))]
+    def decode(self, number) -> Hashable:
+        return self.names[int(number)]
 
     def encode(self, name: str, value) -> float:
         if value not in self.names:
@@ -161,24 +162,44 @@ class Choice:
 Parameter = Float | Int | Choice
 
 
-def _scale(parameter: Float | Int) -> tuple[float, float]:
-    if parameter.log:
-        return math.log(parameter.low), math.log(parameter.high)
-    return float(parameter.low), float(parameter.high)
+def _number(parameter: Float | Int, u):
+    """low + u (high − low), or low (high / low)^u on a logarithmic scale."""
+    low, high = float(parameter.low), float(parameter.high)
+    return low * jnp.exp(u * math.log(high / low)) if parameter.log else low + u * (high - low)
+
+
+def _fraction(parameter: Float | Int, value):
+    """The inverse of `_number`: exactly 0 at the low end, and never outside [0, 1] by rounding."""
+    low, high = float(parameter.low), float(parameter.high)
+    if low == high:
+        return jnp.zeros_like(value)
+    # The logarithm of a ratio, not a difference of logarithms, which need not be 0 at the low end in float32.
+    fraction = jnp.log(value / low) / math.log(high / low) if parameter.log else (value - low) / (high - low)
+    return jnp.clip(fraction, 0.0, 1.0)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _check_range(name: str, parameter: Float | Int) -> None:
     low, high = parameter.low, parameter.high
+    if not (_is_number(low) and _is_number(high)):
+        raise ValueError(f"parameter {name!r}: bounds must be numbers; got {low!r} and {high!r}")
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"parameter {name!r}: bounds must be finite; got {low} and {high}")
     if low > high:
         raise ValueError(f"parameter {name!r}: the range is empty, since its low end {low} is above its high end {high}")
     if parameter.log and low <= 0:
         raise ValueError(f"parameter {name!r}: a logarithmic scale needs a low end above 0; got {low}")
+    if parameter.log and high / low > _WIDEST:
+        raise ValueError(
+            f"parameter {name!r}: a logarithmic scale from {low} to {high} is too wide; the most is {_WIDEST:g} times"
+        )
 
 
 def _check_number(name: str, parameter: Float | Int, value) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if not _is_number(value):
         raise ValueError(f"parameter {name!r} is a number; got {value!r}")
     if not parameter.low <= value <= parameter.high:
         raise ValueError(f"parameter {name!r} lies in [{parameter.low}, {parameter.high}]; got {value!r}")

@@ -7,6 +7,7 @@ their grid and 0 in inactive columns. `values` and `active` are traceable; `enco
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -26,6 +27,8 @@ class Space:
 
     `when=` is a dict, {"depth": (">=", 2)} or {"activation": "relu"}, all of whose entries must hold; or a traceable
     function of `space.values`. A parameter whose condition rests on an inactive parameter is inactive too.
+
+    A space is static: it may be passed to any jitted function, and equal spaces share what is compiled.
     """
 
     def __init__(self, **parameters: Parameter):
@@ -43,12 +46,13 @@ class Space:
             name: read_condition(name, p.when, parameters) for name, p in parameters.items() if p.when is not None
         }
         self._parents = parents(self._conditions, parameters)
+        self._hash = hash(self._identity())
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Space) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(self._identity())
+        return self._hash
 
     def _identity(self):
         plain = tuple((name, type(p), p.bounds) for name, p in self.parameters.items())
@@ -57,11 +61,13 @@ class Space:
     def __repr__(self) -> str:
         return "Space(" + ", ".join(f"{name}={parameter}" for name, parameter in self.parameters.items()) + ")"
 
+    @jax.jit
     def values(self, u: Array) -> dict[str, Array]:
         """Every name to its number at one row u (d,), a Choice to its position: what `when` receives."""
         self._check_row(u)
         return {name: p.value(u[i]) for i, (name, p) in enumerate(self.parameters.items())}
 
+    @jax.jit
     def active(self, u: Array) -> Array:
         """Which columns matter: (d,) bool for one row, (n, d) for many."""
         if jnp.ndim(u) == 2:
@@ -76,20 +82,25 @@ class Space:
             on[name] = holds
         return jnp.stack([on[name] for name in self.names])
 
+    @jax.jit
     def snap(self, u: Array) -> Array:
         """The nearest point that exists to a row (d,) or rows (n, d): values on their grid, inactive columns 0."""
         return self._settle(u, lambda parameter, column: parameter.snap(column))
 
+    @jax.jit
     def spread(self, u: Array) -> Array:
         """Points that exist, (n, d) or (d,), for uniform draws u: every integer and every option gets its fair share."""
         return self._settle(u, lambda parameter, column: parameter.spread(column))
 
+    @partial(jax.jit, static_argnums=2)
     def sample(self, key: Array, n: int) -> Array:
         """n random points (n, d) that exist."""
         return self.spread(jax.random.uniform(key, (n, self.dim)))
 
     def _settle(self, u, place: Callable[[Parameter, Array], Array]) -> Array:
         u = jnp.asarray(u)
+        if u.ndim not in (1, 2) or u.shape[-1] != self.dim:  # an index past the end would repeat the last column
+            raise ValueError(f"expected a row ({self.dim},) or rows (n, {self.dim}); got shape {u.shape}")
         placed = jnp.stack([place(p, u[..., i]) for i, p in enumerate(self.parameters.values())], axis=-1)
         return jnp.where(self.active(placed), placed, 0.0)
 
@@ -97,8 +108,10 @@ class Space:
         """The configuration at one row: Python numbers and options; inactive names are absent."""
         u = jnp.asarray(u)
         self._check_row(u)
-        on = np.asarray(self.active(u))
-        return {name: p.decode(u[i]) for i, (name, p) in enumerate(self.parameters.items()) if on[i]}
+        if not np.isfinite(u).all():
+            raise ValueError(f"a row holds a NaN or an infinite value: {u}")
+        on, values = np.asarray(self.active(u)), self.values(u)
+        return {name: p.decode(values[name]) for i, (name, p) in enumerate(self.parameters.items()) if on[i]}
 
     def encode(self, config: Mapping[str, Any]) -> Array:
         """The row (d,) of a configuration: the inverse of decode. Missing, unknown and inactive names are refused."""

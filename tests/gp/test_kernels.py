@@ -1,0 +1,163 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sklearn.gaussian_process.kernels as sk
+from cases import PLAIN, SPACE, draw
+
+import bonas
+from bonas import gp
+
+gram = jax.jit(gp.gram)  # compiled once a kernel
+
+
+@jax.jit
+def gradient_of_the_total(kernel, params, x):
+    return jax.grad(lambda params, x: gp.gram(kernel, params, x, x).sum(), (0, 1))(params, x)
+
+
+def params_of(kernel, seed, d=SPACE.dim):
+    return draw(kernel.prior(d), jax.random.key(seed))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gram_equals_value_at_every_pair(kernel, seed):
+    params, points = params_of(kernel, seed), SPACE.sample(jax.random.key(seed), 30)
+    slow = gram(dataclasses.replace(kernel, gram=None), params, points, points)
+    np.testing.assert_allclose(gram(kernel, params, points, points), slow, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gram_matrices_are_symmetric_and_positive_semidefinite(kernel, seed):
+    points = SPACE.sample(jax.random.key(seed), 30)
+    matrix = np.asarray(gram(kernel, params_of(kernel, seed + 10), points, points))
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-10, atol=1e-12 * np.abs(matrix).max())
+    assert np.linalg.eigvalsh(matrix).min() > -1e-10 * np.abs(matrix).max()
+
+
+def test_gradients_are_finite_also_at_coincident_points(kernel):
+    points = SPACE.sample(jax.random.key(0), 8)
+    twice = jnp.concatenate([points, points])
+    for gradient in jax.tree.leaves(gradient_of_the_total(kernel, params_of(kernel, 0), twice)):
+        assert jnp.isfinite(gradient).all()
+
+
+def test_equal_factory_calls_are_one_object():
+    assert gp.matern52() is gp.matern52()
+    assert gp.arc(SPACE.active) is gp.arc(SPACE.active)
+    assert gp.add(gp.se(), gp.linear()) is gp.add(gp.se(), gp.linear())
+    assert gp.on([0, 2], gp.rq()) is gp.on((0, 2), gp.rq())
+    assert len({gp.se(), gp.se(), gp.matern52()}) == 2
+
+
+def test_a_kernel_is_a_plain_argument_of_jit():
+    x = jnp.linspace(0.0, 1.0, 4)[:, None]
+    params = {"variance": 1.0, "lengthscale": jnp.ones(1)}
+    np.testing.assert_allclose(jax.jit(gp.gram)(gp.se(), params, x, x), gp.gram(gp.se(), params, x, x), rtol=1e-14)
+
+
+LENGTHSCALE, VARIANCE = np.array([0.4, 0.9, 2.0]), 1.7
+SKLEARN = {
+    "se": sk.RBF(LENGTHSCALE),
+    "matern12": sk.Matern(LENGTHSCALE, nu=0.5),
+    "matern32": sk.Matern(LENGTHSCALE, nu=1.5),
+    "matern52": sk.Matern(LENGTHSCALE, nu=2.5),
+}
+
+
+@pytest.mark.parametrize("name", SKLEARN)
+def test_agrees_with_scikit_learn(name, small):
+    x, _ = small
+    params = {"variance": VARIANCE, "lengthscale": jnp.asarray(LENGTHSCALE)}
+    ours = gp.gram(PLAIN[name], params, jnp.asarray(x), jnp.asarray(x[:5]))
+    np.testing.assert_allclose(ours, VARIANCE * SKLEARN[name](x, x[:5]), rtol=1e-12)
+
+
+def test_rq_agrees_with_scikit_learn_on_scaled_columns(small):
+    x, _ = small
+    params = {"variance": VARIANCE, "lengthscale": jnp.asarray(LENGTHSCALE), "alpha": 0.8}
+    expected = VARIANCE * sk.RationalQuadratic(1.0, alpha=0.8)(x / LENGTHSCALE)
+    np.testing.assert_allclose(gp.gram(gp.rq(), params, jnp.asarray(x), jnp.asarray(x)), expected, rtol=1e-12)
+
+
+def test_linear_agrees_with_scikit_learn(small):
+    x, _ = small
+    params = {"bias": 0.7, "slope": jnp.ones(3), "centre": jnp.zeros(3)}
+    np.testing.assert_allclose(gp.gram(gp.linear(), params, jnp.asarray(x), jnp.asarray(x)), sk.DotProduct(0.7)(x), rtol=1e-12)
+
+
+def test_linear_by_hand():
+    # Hutchinson eq. 2.32: 0.5² + 2²(3 − 1)(4 − 1) = 24.25
+    params = {"bias": 0.5, "slope": jnp.array([2.0]), "centre": jnp.array([1.0])}
+    assert gp.linear().value(params, jnp.array([3.0]), jnp.array([4.0])) == 24.25
+
+
+def test_matern52_has_the_square_that_wiltons_equation_8_misplaces():
+    """W-X1: with the bracket as printed, 1 + √(5r² + 5/3 r²), the correlation is another one."""
+    r = 0.7
+    value = gp.matern52().value({"variance": 1.0, "lengthscale": jnp.ones(1)}, jnp.zeros(1), jnp.array([r]))
+    right = (1 + np.sqrt(5) * r + 5 / 3 * r**2) * np.exp(-np.sqrt(5) * r)
+    printed = (1 + np.sqrt(5 * r**2 + 5 / 3 * r**2)) * np.exp(-np.sqrt(5) * r)
+    np.testing.assert_allclose(value, right, rtol=1e-14)
+    assert abs(value - printed) > 0.01
+
+
+@pytest.mark.parametrize(("name", "curvature"), [("se", 1.0), ("matern32", 3.0), ("matern52", 5 / 3), ("rq", 1.0)])
+def test_second_derivative_at_coincident_points(name, curvature):
+    """−k''(0) is known in closed form; a guarded square root alone would give 0 for the Matérns."""
+    params = {"variance": 1.0, "lengthscale": jnp.ones(1), "alpha": 0.8}
+    slope = jax.grad(lambda a, b: PLAIN[name].value(params, a, b)[()], 0)
+    mixed = jax.jacfwd(lambda b: slope(jnp.array([0.3]), b))(jnp.array([0.3]))
+    np.testing.assert_allclose(mixed[0, 0], curvature, rtol=1e-12)
+
+
+def test_sums_products_and_columns_nest_their_parameters():
+    points = SPACE.sample(jax.random.key(0), 2)
+    kernel = gp.add(gp.multiply(gp.se(), gp.linear()), gp.on([1, 3], gp.matern12()))
+    params = params_of(kernel, 0)
+    assert set(params) == {"0", "1"}
+    assert set(params["0"]) == {"0", "1"}
+    assert params["1"]["lengthscale"].shape == (2,)
+    a, b = points[0], points[1]
+    product = gp.se().value(params["0"]["0"], a, b) * gp.linear().value(params["0"]["1"], a, b)
+    columns = jnp.array([1, 3])
+    expected = product + gp.matern12().value(params["1"], a[columns], b[columns])
+    np.testing.assert_allclose(kernel.value(params, a, b), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("make", [lambda: gp.add(), lambda: gp.on([], gp.se()), lambda: gp.on([1, 1], gp.se())])
+def test_impossible_combinations_are_refused(make):
+    with pytest.raises(ValueError, match="expected one or more"):
+        make()
+
+
+def test_columns_that_do_not_exist_are_refused():
+    with pytest.raises(ValueError, match="do not all exist"):
+        gp.on([5], gp.se()).prior(3)
+
+
+CHOICE = bonas.Space(option=bonas.Choice("a", "b", "c", "d"), number=bonas.Float(0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        *[form(CHOICE.active, categories=CHOICE.categories, product=p) for form in (gp.arc, gp.box, gp.wedge) for p in (0, 1)],
+        *[gp.one_hot(CHOICE.categories, base) for base in PLAIN.values()],
+    ],
+)
+def test_a_choice_has_no_order(kernel):
+    """All pairs of different options are equally similar, given equal parameters for all options."""
+    params = jax.tree.map(lambda leaf: jnp.full_like(leaf, 0.6), params_of(kernel, 0, d=2))
+    rows = jnp.stack([CHOICE.encode({"option": option, "number": 0.4}) for option in "abcd"])
+    matrix = np.asarray(gram(kernel, params, rows, rows))
+    np.testing.assert_allclose(matrix[~np.eye(4, dtype=bool)], matrix[0, 1], rtol=1e-12)
+    assert matrix[0, 1] < matrix[0, 0]
+
+
+def test_an_ordinary_kernel_would_impose_a_false_order():
+    rows = jnp.stack([CHOICE.encode({"option": option, "number": 0.4}) for option in "abd"])
+    matrix = gram(gp.se(), {"variance": 1.0, "lengthscale": jnp.ones(2)}, rows, rows)
+    assert matrix[0, 1] > matrix[0, 2] + 0.1

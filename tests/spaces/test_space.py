@@ -1,0 +1,542 @@
+"""Whole spaces: configurations and rows, points that exist, neighbours, counting, and what JAX may do with them."""
+
+import itertools
+import math
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bonas
+from bonas import Choice, Float, Int, Space
+
+
+def front_door():
+    """The space of the README's kind: a lambda, a dict, both scales, both orders of growth."""
+    return Space(
+        depth=Int(1, 5),
+        lr=Float(1e-5, 1.0, log=True),
+        activation=Choice("relu", "tanh"),
+        width_2=Int(1, 256, log=True, when=lambda p: p["depth"] >= 2),
+        slope=Float(0.0, 0.5, when={"activation": "relu"}),
+    )
+
+
+def chain():
+    """c rests on b, b on a; every kind of number."""
+    return Space(
+        a=Choice("none", None, (1, 2)),
+        b=Int(-2, 3, when={"a": ("!=", None)}),
+        c=Float(2.0, 4.0, when=lambda p: p["b"] > 0),
+        d=Choice(1, "one", None, (1,), 1.5, when={"b": ("<=", 0), "a": "none"}),
+        e=Int(3, 40, log=True, when={"c": ("<", 3.0)}),
+    )
+
+
+SPACES = {
+    "front door": front_door(),
+    "chain": chain(),
+    "plain": Space(x=Float(-1.0, 1.0), y=Float(1e-3, 1e3, log=True)),
+    "single values": Space(a=Choice("only"), b=Int(2, 2), c=Float(0.1, 0.1), d=Int(1, 9, when={"a": "only"})),
+    "wide": Space(n=Int(1, 100_000, log=True), m=Int(0, 100_000)),
+}
+each_space = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+
+
+# Spaces are static, so one compiled function serves each: without it most of the time goes into single operations.
+snap = jax.jit(Space.snap)
+spread = jax.jit(Space.spread)
+around = jax.jit(lambda space, u: jax.vmap(space.neighbours)(u))
+placing = pytest.mark.parametrize("place", [snap, spread], ids=["snap", "spread"])
+
+
+def uniform(seed, space, n=200, low=0.0, high=1.0):
+    return jax.random.uniform(jax.random.key(seed), (n, space.dim), minval=low, maxval=high)
+
+
+def same(a, b):
+    """Whether two values are equal but for rounding of real numbers."""
+    return math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b
+
+
+def close(a, b):
+    """Whether two configurations have the same names and the same values."""
+    return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+
+
+# The front door
+
+
+def test_the_front_door_works_as_written():
+    space = bonas.Space(
+        depth=bonas.Int(1, 5),
+        lr=bonas.Float(1e-5, 1.0, log=True),
+        activation=bonas.Choice("relu", "tanh"),
+        width_2=bonas.Int(1, 256, log=True, when=lambda p: p["depth"] >= 2),
+        slope=bonas.Float(0.0, 0.5, when={"activation": "relu"}),
+    )
+    config = {"depth": 3, "lr": 0.01, "activation": "tanh", "width_2": 16}
+    u = space.encode(config)
+    np.testing.assert_allclose(u, [0.5, 0.6, 1.0, 0.5, 0.0], atol=1e-14)  # (3 − 1)/4, 3 of 5 decades, the second, √256
+    assert close(space.decode(u), config)
+
+
+def test_decoded_values_are_plain_python():
+    decoded = front_door().decode(jnp.asarray([1.0, 0.5, 0.0, 0.5, 1.0]))
+    assert {name: type(value) for name, value in decoded.items()} == {
+        "depth": int,
+        "lr": float,
+        "activation": str,
+        "width_2": int,
+        "slope": float,
+    }
+
+
+# Rows and configurations
+
+
+@each_space
+def test_encode_is_the_inverse_of_decode(space):
+    u = spread(space, uniform(0, space, 12))
+    again = jnp.stack([space.encode(space.decode(row)) for row in u])
+    np.testing.assert_allclose(again, u, atol=1e-12)
+
+
+@each_space
+def test_decode_is_the_inverse_of_encode(space):
+    configs = [space.decode(row) for row in spread(space, uniform(1, space, 12))]
+    assert all(close(space.decode(space.encode(config)), config) for config in configs)
+
+
+@each_space
+def test_decoded_values_stay_within_bounds(space):
+    corners = jnp.asarray(list(itertools.product([0.0, 1.0], repeat=space.dim)))
+    for config in map(space.decode, corners):
+        numbers = {name: space.parameters[name] for name in config if not isinstance(space.parameters[name], Choice)}
+        assert all(p.low <= config[name] <= p.high for name, p in numbers.items())
+
+
+@each_space
+def test_only_active_parameters_are_decoded(space):
+    for row in spread(space, uniform(2, space, 12)):
+        active = {name for name, on in zip(space.names, space.active(row), strict=True) if on}
+        assert space.decode(row).keys() == active
+
+
+GOOD = {"depth": 2, "lr": 0.1, "activation": "relu", "width_2": 8, "slope": 0.1}
+BAD_CONFIGS = {
+    "unknown name": (GOOD | {"width": 3}, "unknown parameter 'width'"),
+    "missing": ({name: GOOD[name] for name in GOOD if name != "lr"}, "'lr' is missing"),
+    "missing child": ({name: GOOD[name] for name in GOOD if name != "slope"}, "'slope' is missing"),
+    "inactive by a function": (GOOD | {"depth": 1}, "'width_2' has no meaning here"),
+    "inactive by a dict": (GOOD | {"activation": "tanh"}, "'slope' has no meaning here"),
+    "out of bounds": (GOOD | {"lr": 2.0}, "'lr' lies in"),
+    "wrong kind": (GOOD | {"depth": "2"}, "'depth' is a number"),
+    "empty": ({}, "'depth' is missing"),
+}
+
+
+@pytest.mark.parametrize(("config", "words"), BAD_CONFIGS.values(), ids=BAD_CONFIGS)
+def test_bad_configurations_are_refused_by_name(config, words):
+    with pytest.raises(ValueError, match=words):
+        front_door().encode(config)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_decode_refuses_what_is_not_a_number(bad):
+    with pytest.raises(ValueError, match="NaN or an infinite"):
+        front_door().decode(jnp.asarray([0.0, bad, 0.0, 0.0, 0.0]))
+
+
+def test_a_space_needs_a_parameter():
+    with pytest.raises(ValueError, match="at least one parameter"):
+        Space()
+
+
+# Points that exist
+
+
+@each_space
+@placing
+def test_inactive_columns_are_zero(space, place):
+    u = place(space, uniform(3, space))
+    assert (np.asarray(u)[~np.asarray(jax.jit(space.active)(u))] == 0.0).all()
+
+
+@each_space
+def test_sampled_points_exist(space):
+    u = space.sample(jax.random.key(4), 200)
+    assert u.shape == (200, space.dim)
+    np.testing.assert_allclose(snap(space, u), u, atol=1e-14)
+
+
+@each_space
+def test_snap_is_idempotent(space):
+    once = snap(space, uniform(5, space, low=-0.5, high=1.5))
+    np.testing.assert_array_equal(snap(space, once), once)
+
+
+@each_space
+def test_snap_keeps_the_configuration(space):
+    u = uniform(6, space, 12)
+    assert all(close(space.decode(there), space.decode(row)) for there, row in zip(snap(space, u), u, strict=True))
+
+
+@each_space
+def test_points_stay_in_the_unit_cube(space):
+    u = snap(space, uniform(7, space, low=-0.5, high=1.5))
+    assert ((u >= 0.0) & (u <= 1.0)).all()
+
+
+@each_space
+@placing
+def test_one_row_is_treated_as_one_of_many(space, place):
+    u = uniform(8, space, 200)[:5]
+    np.testing.assert_allclose(jnp.stack([place(space, row) for row in u]), place(space, u), atol=1e-14)
+
+
+def test_snap_moves_every_column_to_its_own_grid():
+    u = front_door().snap(jnp.asarray([0.6, 0.123, 0.6, 0.51, 0.7]))
+    # depth 3.4 -> 3; lr stays; tanh, so no slope; width 256^0.51 = 16.9 -> 17
+    np.testing.assert_allclose(u, [0.5, 0.123, 1.0, math.log(17) / math.log(256), 0.0], atol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["snap", "spread"])
+@pytest.mark.parametrize("shape", [(4,), (6,), (3, 4), (2, 3, 5), ()], ids=str)
+def test_rows_of_another_width_are_refused(method, shape):
+    with pytest.raises(ValueError, match=r"rows \(n, 5\)"):
+        getattr(front_door(), method)(jnp.zeros(shape))
+
+
+def test_samples_are_fair_in_a_conditional_space():
+    """Five standard errors of each share, at 20,000 draws: depth is uniform, and so is the child among the deep."""
+    space = Space(depth=Int(1, 3), kind=Choice("a", "b", "c", "d", when={"depth": (">=", 2)}))
+    n = 20_000
+    depth, kind = np.asarray(
+        jax.vmap(lambda row: jnp.stack([*space.values(row).values()]))(space.sample(jax.random.key(9), n))
+    ).T
+    shares = [(depth == i).mean() for i in (1, 2, 3)] + [((depth > 1) & (kind == i)).mean() for i in range(4)]
+    expected = np.array([1 / 3] * 3 + [1 / 6] * 4)
+    assert (np.abs(shares - expected) <= 5.0 * np.sqrt(expected * (1.0 - expected) / n)).all()
+
+
+def test_different_keys_draw_different_points():
+    space = SPACES["plain"]
+    assert (space.sample(jax.random.key(0), 3) != space.sample(jax.random.key(1), 3)).all()
+
+
+# Under JAX
+
+
+@each_space
+def test_values_are_the_same_under_jit_and_vmap(space):
+    u = uniform(10, space, 5)
+    together = jax.jit(jax.vmap(space.values))(u)
+    apart = [space.values(row) for row in u]
+    for name in space.names:
+        np.testing.assert_allclose(together[name], [values[name] for values in apart], rtol=1e-13)
+
+
+@each_space
+def test_values_have_the_kind_of_their_parameter(space):
+    values = jax.jit(space.values)(jnp.zeros(space.dim))
+    kinds = {name: jnp.issubdtype(value.dtype, jnp.integer) for name, value in values.items()}
+    assert kinds == {name: not isinstance(p, Float) for name, p in space.parameters.items()}
+
+
+@pytest.mark.parametrize("shape", [(4,), (6,), (1, 5), ()], ids=str)
+def test_values_take_one_row_only(shape):
+    with pytest.raises(ValueError, match="one row of 5 columns"):
+        front_door().values(jnp.zeros(shape))
+
+
+@pytest.mark.parametrize("name", ["front door", "chain"])
+@pytest.mark.parametrize("method", ["snap", "spread", "active"])
+def test_points_are_the_same_without_jit(name, method):
+    plain = getattr(SPACES[name], method)
+    u = uniform(11, SPACES[name], 5)
+    np.testing.assert_allclose(jax.jit(plain)(u), plain(u), atol=1e-14)
+
+
+def test_gradients_reach_real_numbers():
+    space = front_door()
+    slope = jax.grad(lambda u: space.values(u)["lr"])(jnp.asarray([0.5, 0.4, 0.0, 0.0, 0.0]))
+    expected = 1e-5 ** (1 - 0.4) * math.log(1e5)  # d/du low^(1 − u) high^u
+    np.testing.assert_allclose(slope, [0.0, expected, 0.0, 0.0, 0.0], rtol=1e-12)
+
+
+def test_equal_spaces_compile_once():
+    traces = []
+
+    @jax.jit
+    def draw(space, key):
+        traces.append(space)
+        return space.sample(key, 4)
+
+    for _ in range(3):
+        draw(Space(a=Int(1, 3), b=Choice("x", "y", when={"a": (">", 1)})), jax.random.key(0))
+    assert len(traces) == 1
+
+
+# Equality
+
+
+def small(low=1, high=3, log=False, options=("x", "y"), when=("==", 2), last="c"):
+    return Space(**{"a": Int(low, high, log), "b": Choice(*options), last: Float(0.0, 1.0, when={"a": when})})
+
+
+def test_equal_spaces_hash_equal():
+    assert small() == small()
+    assert hash(small()) == hash(small())
+
+
+def test_short_and_long_conditions_are_equal():
+    assert small(when=2) == small(when=("==", 2))
+
+
+DIFFERENCES = [
+    {"low": 2},
+    {"high": 4},
+    {"log": True},
+    {"options": ("y", "x")},
+    {"options": ("x", "z")},
+    {"when": ("!=", 2)},
+    {"when": ("==", 1)},
+    {"last": "d"},
+]
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=str)
+def test_different_spaces_are_unequal(difference):
+    assert small(**difference) != small()
+
+
+def test_a_missing_condition_is_a_difference():
+    assert Space(a=Int(1, 3), b=Int(1, 3)) != Space(a=Int(1, 3), b=Int(1, 3, when={"a": 1}))
+
+
+def test_kinds_of_parameter_are_a_difference():
+    assert Space(a=Int(1, 3)) != Space(a=Float(1, 3))
+
+
+def test_the_order_of_columns_is_a_difference():
+    assert Space(a=Int(1, 3), b=Int(1, 3)) != Space(b=Int(1, 3), a=Int(1, 3))
+
+
+def test_functions_are_equal_by_identity():
+    def deep(p):
+        return p["a"] > 1
+
+    assert Space(a=Int(1, 3), b=Int(1, 3, when=deep)) == Space(a=Int(1, 3), b=Int(1, 3, when=deep))
+    assert front_door() != front_door()
+
+
+def test_categories_are_counts_of_options():
+    assert chain().categories == (3, 0, 0, 5, 0)
+
+
+# Neighbours
+
+
+def configs_around(space, config):
+    """The different configurations one step from `config`, itself left out."""
+    found = []
+    for row in around(space, space.encode(config)[None, :])[0]:
+        decoded = space.decode(row)
+        if not close(decoded, config) and not any(close(decoded, other) for other in found):
+            found.append(decoded)
+    return found
+
+
+def test_neighbours_by_hand():
+    space = Space(
+        depth=Int(1, 4),
+        width=Int(1, 256, log=True, when={"depth": (">=", 2)}),
+        kind=Choice("a", "b", "c"),
+        lr=Float(0.0, 1.0),
+    )
+    found = configs_around(space, {"depth": 1, "kind": "b", "lr": 0.25})
+    assert sorted(found, key=str) == sorted(
+        [
+            {"depth": 2, "width": 16, "kind": "b", "lr": 0.25},  # the middle of 1..256 on its scale
+            {"depth": 1, "kind": "a", "lr": 0.25},
+            {"depth": 1, "kind": "c", "lr": 0.25},
+        ],
+        key=str,
+    )
+
+
+def test_neighbours_drop_what_becomes_inactive():
+    space = Space(depth=Int(1, 2), width=Int(1, 9, when={"depth": 2}))
+    found = configs_around(space, {"depth": 2, "width": 9})
+    assert sorted(found, key=str) == [{"depth": 1}, {"depth": 2, "width": 8}]
+
+
+def test_newly_active_chains_start_in_their_middles():
+    space = Space(a=Int(0, 1), b=Int(0, 8, when={"a": 1}), c=Float(2.0, 4.0, when={"b": 4}))
+    assert configs_around(space, {"a": 0}) == [{"a": 1, "b": 4, "c": 3.0}]
+
+
+NEIGHBOURLY = {name: SPACES[name] for name in ("front door", "chain", "single values", "wide")}
+each_neighbourly = pytest.mark.parametrize("space", NEIGHBOURLY.values(), ids=NEIGHBOURLY)
+
+
+@each_neighbourly
+def test_neighbours_exist(space):
+    rows = around(space, spread(space, uniform(12, space))).reshape(-1, space.dim)
+    np.testing.assert_allclose(snap(space, rows), rows, atol=1e-14)
+
+
+@cache
+def neighbouring_pairs(space, seed):
+    """Pairs of neighbouring configurations, and the names that they share but not with the same value."""
+    configs = [space.decode(row) for row in spread(space, uniform(seed, space, 12))[:6]]
+    pairs = [(config, other) for config in configs for other in configs_around(space, config)]
+    return [(a, b, [name for name in a.keys() & b.keys() if not same(a[name], b[name])]) for a, b in pairs]
+
+
+@each_neighbourly
+def test_neighbours_differ_in_one_parameter(space):
+    assert {len(moved) for _, _, moved in neighbouring_pairs(space, 13)} == {1}
+
+
+@each_neighbourly
+def test_whole_numbers_move_by_one(space):
+    moves = [(space.parameters[name], a[name], b[name]) for a, b, (name,) in neighbouring_pairs(space, 13)]
+    assert {abs(a - b) for parameter, a, b in moves if isinstance(parameter, Int)} == {1}
+
+
+@each_neighbourly
+def test_parameters_come_and_go_only_with_the_one_that_moved(space):
+    """What two neighbours do not share must rest, directly or not, on the parameter that moved."""
+    above = {"width_2": {"depth"}, "slope": {"activation"}, "b": {"a"}, "c": {"a", "b"}, "d": {"a", "b"}, "e": {"a", "b", "c"}}
+    for a, b, (moved,) in neighbouring_pairs(space, 13):
+        assert all(moved in above[name] for name in a.keys() ^ b.keys())
+
+
+@each_neighbourly
+def test_neighbours_have_one_shape(space):
+    count = sum(p.options - 1 if isinstance(p, Choice) else 2 for p in space.parameters.values() if not isinstance(p, Float))
+    assert around(space, spread(space, uniform(15, space))).shape == (200, count, space.dim)
+
+
+def test_neighbours_are_the_same_without_jit():
+    space = front_door()
+    row = space.encode(GOOD)
+    np.testing.assert_allclose(space.neighbours(row), jax.jit(space.neighbours)(row), atol=1e-14)
+
+
+def test_real_numbers_have_no_neighbours():
+    assert SPACES["plain"].neighbours(jnp.asarray([0.2, 0.3])).shape == (0, 2)
+
+
+# Counting
+
+COUNTED = {
+    "product": (Space(a=Int(1, 4), b=Choice("x", "y", "z")), 4 * 3),
+    "growing depth": (
+        Space(depth=Int(1, 3), w2=Int(1, 4, when={"depth": (">=", 2)}), w3=Choice("a", "b", when={"depth": (">=", 3)})),
+        1 + 4 + 4 * 2,
+    ),
+    "chain": (
+        Space(a=Choice("x", "y"), b=Int(0, 4, when={"a": "x"}), c=Int(1, 3, when=lambda p: p["b"] >= 3)),
+        1 + 3 + 2 * 3,  # y; x with b of 0, 1, 2; x with b of 3, 4 and any c
+    ),
+    "log parent that may be absent": (
+        Space(b=Int(7, 8, log=True, when={"a": 1}), a=Choice(0, 1), c=Int(1, 3, when={"b": 8})),
+        1 + 1 + 3,
+    ),
+    "two parents": (
+        Space(a=Int(0, 2), b=Int(0, 2), c=Int(1, 5, when=lambda p: p["a"] + p["b"] >= 3), d=Choice("x", "y", when={"a": 0})),
+        3 * 2 + 2 + 5 + 5 + 1 + 5,  # a = 0: any b and d; a = 1: b of 0, 1, then 2 with c; a = 2: b of 0, then 1, 2 with c
+    ),
+    "never": (Space(a=Int(1, 3), b=Int(1, 100, when={"a": (">", 3)})), 3),
+    "single values": (Space(a=Choice("only"), b=Int(2, 2), c=Float(0.1, 0.1), d=Int(1, 9, when={"a": "only"})), 9),
+}
+
+
+def existing(space):
+    """The configurations of a finite space as a set, by trying every combination of columns on a fine grid."""
+    columns = [np.linspace(0.0, 1.0, 61) if isinstance(p, Int) else np.linspace(0.0, 1.0, 9) for p in space.parameters.values()]
+    rows = np.array(list(itertools.product(*columns)))
+    return np.unique(np.asarray(jax.jit(space.snap)(jnp.asarray(rows))).round(9), axis=0)
+
+
+@pytest.mark.parametrize(("space", "count"), COUNTED.values(), ids=COUNTED)
+def test_size_is_the_count_by_hand(space, count):
+    assert space.size == count
+
+
+@pytest.mark.parametrize("name", ["log parent that may be absent", "chain"])
+def test_size_is_the_same_in_float32(name):
+    space, count = COUNTED[name]
+    with jax.enable_x64(False):
+        assert (space.size, len(space.points())) == (count, count)
+
+
+@cache
+def points_of(space):
+    return space.points()
+
+
+@jax.jit
+def read(space, u):
+    """What a row means, as numbers (n, d): values where active, and a number that none has elsewhere."""
+    values = jnp.stack([*jax.vmap(space.values)(u).values()], axis=1)
+    return jnp.where(space.active(u), values, -99)
+
+
+@pytest.mark.parametrize(("space", "count"), COUNTED.values(), ids=COUNTED)
+def test_points_are_all_and_different(space, count):
+    different = {tuple(row) for row in np.asarray(read(space, points_of(space)))}
+    assert len(different) == len(points_of(space)) == count
+
+
+@pytest.mark.parametrize("space", [space for space, _ in COUNTED.values()], ids=COUNTED)
+def test_points_exist(space):
+    np.testing.assert_allclose(snap(space, points_of(space)), points_of(space), atol=1e-14)
+
+
+def test_points_hold_whatever_a_fine_grid_finds():
+    space, _ = COUNTED["chain"]
+    np.testing.assert_allclose(existing(space), space.points(), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["front door", "chain", "plain"])
+def test_real_numbers_make_a_space_infinite(name):
+    assert SPACES[name].size == math.inf
+
+
+def test_large_spaces_are_counted_exactly():
+    space = Space(**{f"p{i}": Int(1, 1000) for i in range(12)})
+    assert space.size == 1000**12
+
+
+@pytest.mark.parametrize("name", ["front door", "wide"])
+def test_too_many_points_are_refused(name):
+    with pytest.raises(ValueError, match="not enumerated"):
+        SPACES[name].points()
+
+
+# float32
+
+
+@each_space
+def test_encode_and_decode_are_inverse_in_float32(space):
+    with jax.enable_x64(False):
+        u = spread(space, uniform(16, space, 12))
+        again = jnp.stack([space.encode(space.decode(row)) for row in u])
+    assert again.dtype == jnp.float32
+    np.testing.assert_allclose(again, u, atol=1e-5)
+
+
+@each_space
+def test_points_are_numbers_in_float32(space):
+    with jax.enable_x64(False):
+        u = snap(space, uniform(17, space, low=-0.5, high=1.5))
+        values = jax.jit(jax.vmap(space.values))(u)
+        np.testing.assert_array_equal(snap(space, u), u)
+    assert ((u >= 0.0) & (u <= 1.0)).all()
+    assert all(np.isfinite(value).all() for value in values.values())

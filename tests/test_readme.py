@@ -1,0 +1,20 @@
+"""The README's Python blocks run as they stand, one after the other, as a reader would paste them."""
+
+import runpy
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_readme_blocks_run(capsys):
+    blocks = runpy.run_path(str(ROOT / "experiments" / "readme_example.py"))["blocks"]()
+    assert len(blocks) >= 2
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert "Believed best" in capsys.readouterr().out
+
+
+def test_the_example_has_twenty_lines_of_code():
+    blocks = runpy.run_path(str(ROOT / "experiments" / "readme_example.py"))["blocks"]()
+    assert 15 <= sum(bool(line.strip()) for line in blocks[0].splitlines()) <= 24
