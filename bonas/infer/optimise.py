@@ -68,7 +68,8 @@ def _descend(loss: Callable[[Array], Array], start: Array, *, steps: int, memory
     def towards(gradient, scaled):
         """A descent direction of bounded length: the quasi-Newton one, or the gradient where that is none."""
         descends = (scaled @ gradient > 0) & jnp.isfinite(scaled).all()
-        direction = -jnp.where(descends, scaled, gradient)
+        unit = gradient / jnp.maximum(jnp.linalg.norm(gradient), 1.0)
+        direction = -jnp.where(descends, scaled, unit)
         return direction * jnp.minimum(1.0, longest / jnp.maximum(jnp.max(jnp.abs(direction)), 1e-30))
 
     def step(carry, _):
@@ -81,18 +82,16 @@ def _descend(loss: Callable[[Array], Array], start: Array, *, steps: int, memory
         curved = change @ (trial_gradient - gradient) > _CURVATURE * (change @ change)
         scaled, updated = lbfgs.update(trial_gradient, state, trial)
         # a pair that is too flat is left out, but the next one is still measured from here
-        passed = state._replace(params=trial, updates=trial_gradient)
+        passed = state._replace(count=jnp.maximum(state.count, 1), params=trial, updates=trial_gradient)
         state = _choose(taken, _choose(curved, updated, passed), state)
         point, value, gradient = _choose(taken, (trial, trial_value, trial_gradient), (point, value, gradient))
-        direction = jnp.where(taken, towards(gradient, jnp.where(curved, scaled, gradient)), direction)
+        direction = jnp.where(taken, towards(gradient, jnp.where(curved, scaled, 0.0)), direction)
         return (point, value, gradient, direction, jnp.where(taken, 1.0, _SHORTEN * length), state), None
 
-    value, gradient = value_and_grad(start)
-    value = jnp.where(jnp.isfinite(gradient).all(), value, jnp.inf)
-    gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
-    scaled, state = lbfgs.update(gradient, lbfgs.init(start), start)
-    carry = (start, value, gradient, towards(gradient, scaled), jnp.ones((), start.dtype), state)
-    (point, value, gradient, *_), _ = jax.lax.scan(step, carry, None, length=steps)
+    # The first step goes nowhere from an infinite value: it evaluates the start, so the density is compiled once.
+    nowhere, one = jnp.zeros_like(start), jnp.ones((), start.dtype)
+    carry = (start, one * jnp.inf, nowhere, nowhere, one, lbfgs.init(start))
+    (point, value, gradient, *_), _ = jax.lax.scan(step, carry, None, length=steps + 1)
     return point, value, gradient
 
 

@@ -1,0 +1,237 @@
+"""How fast is the foundation? Evidence gradients in Choleskys, slice and NUTS in seconds, and what BLAS threads do to them.
+
+The unit is one SciPy Cholesky factorisation of the same size, on one thread, in the same run: machines differ, ratios stay.
+Run it on an idle machine: python experiments/bench_gp.py
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Config:
+    sizes: tuple[int, ...] = (64, 128, 256)  # observations of a search that is short, usual, long
+    columns: int = 6  # hyperparameters of a usual network
+    inference_size: int = 50  # observations for slice sampling and NUTS
+    sweeps: int = 100  # of slice sampling, each over all eight hyperparameters
+    nuts_steps: int = 256  # of burn-in, and as many after it
+    repeats: int = 40  # blocks timed; the fastest counts, since other processes only ever slow a block down
+    block: int = 10  # calls a block
+
+
+SMOKE = Config(sizes=(16, 32), inference_size=10, sweeps=2, nuts_steps=4, repeats=2, block=2)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--seeds", type=int, default=1, help="data sets timed; the median counts (default 1)")
+    parser.add_argument("--out", type=Path, default=Path("results/bench_gp"), help="folder for bench_gp.json")
+    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # a child process that times one number of threads
+    args = parser.parse_args(argv)
+    if args.seeds < 1:
+        parser.error("--seeds must be at least 1")
+    config = SMOKE if args.smoke else Config()
+    if args.threads is not None:
+        print(json.dumps(threaded(config, args.threads)))
+        return
+    report = {"config": asdict(config), "seeds": args.seeds, **measure(config, args.seeds)}
+    report["threads"] = {str(n): in_child(n, args.smoke) for n in (1, os.cpu_count() or 1)}
+    report["versions"] = versions()
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "bench_gp.json").write_text(json.dumps(report, indent=1) + "\n")
+    show(report)
+    print(f"\nwritten to {args.out / 'bench_gp.json'}")
+
+
+def measure(config: Config, seeds: int) -> dict:
+    """Everything that is timed in this process, on one BLAS thread."""
+    import numpy as np
+
+    import bonas
+
+    bonas.configure()
+    rows = []
+    for n in config.sizes:
+        note(f"evidence at n = {n}")
+        timings = [evidence(config, n, seed) for seed in range(seeds)]
+        rows.append({"n": n, **{name: float(np.median([t[name] for t in timings])) for name in timings[0]}})
+    return {"evidence": rows, "inference": inference(config)}
+
+
+def problem(n: int, columns: int, seed: int):
+    """A smooth function at random points, as a full dataset."""
+    import numpy as np
+
+    import bonas
+
+    x = np.random.default_rng(seed).random((n, columns))
+    return bonas.dataset(x, np.sin(5 * x).sum(axis=1))
+
+
+def evidence(config: Config, n: int, seed: int) -> dict:
+    """Seconds of one SciPy Cholesky, of the log evidence, and of its value and gradient in all hyperparameters."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    import scipy.linalg
+
+    from bonas import gp
+
+    data = problem(n, config.columns, seed)
+    params = {"variance": jnp.asarray(1.7), "lengthscale": jnp.full(config.columns, 0.5)}
+
+    def log_evidence(params, noise):
+        return gp.log_evidence(gp.matern52(), params, data, noise=noise)
+
+    cov = np.asarray(gp.gram(gp.matern52(), params, data.x, data.x)) + 1e-2 * np.eye(n)
+    value, gradient = jax.jit(log_evidence), jax.jit(jax.value_and_grad(log_evidence, (0, 1)))
+    calls = {
+        "cholesky": lambda: scipy.linalg.cholesky(cov, lower=True, check_finite=False),
+        "value": lambda: value(params, 1e-2),
+        "value_and_gradient": lambda: gradient(params, 1e-2),
+    }
+    return fastest(calls, config)
+
+
+def fastest(calls: dict, config: Config) -> dict:
+    """Seconds a call, the best of many blocks, the calls taking turns so that all see the same machine."""
+    import jax
+
+    best = dict.fromkeys(calls, float("inf"))
+    for call in calls.values():
+        jax.block_until_ready(call())
+    for _ in range(config.repeats):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            for _ in range(config.block):
+                result = call()
+            jax.block_until_ready(result)
+            best[name] = min(best[name], (time.perf_counter() - began) / config.block)
+    return best
+
+
+def inference(config: Config) -> dict:
+    """Seconds of slice sampling and NUTS, compiled and compiling, with their evaluations and effective samples."""
+    import jax
+    import numpy as np
+
+    from bonas import gp, infer
+
+    target = gp.hyperposterior(gp.matern52(), problem(config.inference_size, config.columns, 0))
+    steps = config.nuts_steps
+    methods = {
+        "slice": lambda key: infer.slice_sample(key, target.sampling, target.start, samples=config.sweeps, burn=0),
+        "nuts": lambda key: infer.nuts(key, target.sampling, target.start, samples=steps, burn=steps),
+    }
+    report = {}
+    for name, method in methods.items():
+        note(f"{name} at n = {config.inference_size}")
+        run, seconds = jax.jit(method), []
+        for seed in range(3):
+            began = time.perf_counter()
+            samples, info = jax.block_until_ready(run(jax.random.key(seed)))
+            seconds.append(time.perf_counter() - began)
+        report[name] = {"first": seconds[0], "again": min(seconds[1:]), "evaluations": int(info.evaluations)}
+        if len(info.log_density) >= 4:
+            sizes = jax.tree.leaves(infer.effective_sample_size(jax.tree.map(lambda leaf: leaf[None], samples)))
+            report[name]["least_effective_samples"] = float(np.min([np.min(size) for size in sizes]))
+    return report
+
+
+def in_child(threads: int, smoke: bool) -> dict:
+    """What `threaded` measures, in a process of its own, since threads are decided when BLAS is loaded."""
+    note(f"{threads} BLAS thread{'s' if threads > 1 else ''}")
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = {**os.environ, **dict.fromkeys(names, str(threads))}
+    command = [sys.executable, __file__, "--threads", str(threads), *(["--smoke"] if smoke else [])]
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+
+
+def threaded(config: Config, threads: int) -> dict:
+    """Seconds of one value and gradient, alone and while a second process does the same."""
+    import jax
+    import jax.numpy as jnp
+
+    import bonas
+    from bonas import gp
+
+    bonas.configure(threads=threads)
+    n = config.sizes[0]
+    data = problem(n, config.columns, 0)
+    params = {"variance": jnp.asarray(1.7), "lengthscale": jnp.full(config.columns, 0.5)}
+    call = jax.jit(jax.value_and_grad(lambda p: gp.log_evidence(gp.matern52(), p, data, noise=1e-2)))
+    alone = typical(lambda: call(params), config)
+    burner = "import numpy as np, time\nend = time.time() + 20\na = np.random.rand(300, 300)\nwhile time.time() < end: a @ a"
+    other = subprocess.Popen([sys.executable, "-c", burner])
+    try:
+        time.sleep(0.5)
+        shared = typical(lambda: call(params), config)
+    finally:
+        other.kill()
+        other.wait()
+    return {"n": n, "alone": alone, "shared": shared}
+
+
+def typical(call, config: Config) -> float:
+    """Mean seconds a call: here the slow ones are the point."""
+    import jax
+    import numpy as np
+
+    jax.block_until_ready(call())
+    seconds = []
+    for _ in range(config.repeats * config.block):
+        began = time.perf_counter()
+        jax.block_until_ready(call())
+        seconds.append(time.perf_counter() - began)
+    return float(np.mean(seconds))
+
+
+def versions() -> dict:
+    import jax
+    import numpyro
+    import scipy
+
+    return {
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "numpyro": numpyro.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def note(text: str) -> None:
+    print(f"... {text}", file=sys.stderr, flush=True)
+
+
+def show(report: dict) -> None:
+    print(f"Matérn 5/2 with {report['config']['columns']} length scales, float64, one BLAS thread\n")
+    print(f"{'n':>5} {'Cholesky':>12} {'evidence':>12} {'and gradient':>13}   in Choleskys")
+    for row in report["evidence"]:
+        ratios = f"{row['value'] / row['cholesky']:.1f} and {row['value_and_gradient'] / row['cholesky']:.1f}"
+        times = " ".join(f"{1e6 * row[name]:>9.0f} µs" for name in ("cholesky", "value", "value_and_gradient"))
+        print(f"{row['n']:>5} {times}    {ratios}")
+    print()
+    for name, row in report["inference"].items():
+        effective = row.get("least_effective_samples", float("nan"))
+        print(
+            f"{name:6s} {row['again']:.2f} s ({row['first']:.1f} s with compiling), {row['evaluations']} evaluations, "
+            f"at least {effective:.0f} effective samples"
+        )
+    print()
+    for threads, row in report["threads"].items():
+        print(
+            f"{threads} BLAS thread(s), value and gradient at n = {row['n']}: {1e6 * row['alone']:.0f} µs alone, "
+            f"{1e6 * row['shared']:.0f} µs beside a busy process"
+        )
+
+
+if __name__ == "__main__":
+    main()
