@@ -9,6 +9,7 @@ from bonas.gp.conditional import arc as arc
 from bonas.gp.conditional import box as box
 from bonas.gp.conditional import one_hot as one_hot
 from bonas.gp.conditional import wedge as wedge
+from bonas.gp.conditional import without_order as without_order
 from bonas.gp.exact import Posterior as Posterior
 from bonas.gp.exact import Prediction as Prediction
 from bonas.gp.exact import condition as condition

@@ -5,6 +5,7 @@ isotropic kernel to all of them (or multiplies one factor a column). Columns lie
 holds j/(m−1) for the j-th. `active` is a function of a point, active(x (d,)) -> (d,) bool, such as `space.active`.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from functools import cache
@@ -58,6 +59,22 @@ def one_hot(categories: tuple[int, ...], kernel: Kernel) -> Kernel:
     entry for each number and one for each option.
     """
     return _one_hot(tuple(categories), kernel)
+
+
+def without_order(kernel: Kernel, categories: tuple[int, ...]) -> Kernel:
+    """The kernel for points of a space with these `space.categories`: any kernel, and no Choice column is taken for a number.
+
+    A kernel that knows the categories is returned as it is, one of numbers is wrapped in `one_hot`, and one that was told
+    something else, such as `gp.arc(space.active)` without `categories=space.categories`, is refused.
+    """
+    categories = tuple(categories)
+    if not any(categories) or kernel.categories == categories:
+        return kernel
+    if kernel.rebuild is not None:
+        return dataclasses.replace(kernel.rebuild(without_order, categories), categories=categories)
+    if kernel.categories is not None:
+        raise ValueError(f"this space has categories {categories}, the kernel was made for {kernel.categories or 'none'}")
+    return one_hot(categories, kernel)
 
 
 @cache

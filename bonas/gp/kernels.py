@@ -31,13 +31,16 @@ class Kernel:
     value: value(params, a, b) -> () for two points a, b of shape (d,).
     gram: gram(params, a (n, d), b (m, d)) -> (n, m), optional: the same numbers, faster.
     categories: how many options each column has, 0 for numbers, if the kernel compares options by identity; None if it
-        takes every column for a number (see `gp.one_hot`).
+        takes every column for a number (see `gp.without_order`).
+    rebuild: for kernels made of others: rebuild(change, categories) is the same composition of change(part, categories
+        of the part's columns).
     """
 
     prior: Callable[[int], Params]
     value: Callable[[Params, Array, Array], Array]
     gram: Callable[[Params, Array, Array], Array] | None = None
     categories: tuple[int, ...] | None = None
+    rebuild: Callable[[Callable, tuple[int, ...]], "Kernel"] | None = None
 
     def __post_init__(self):
         if isinstance(self.prior, dict):
@@ -256,8 +259,6 @@ def _combine(join, kernels: tuple[Kernel, ...]) -> Kernel:
     if not kernels or not all(isinstance(kernel, Kernel) for kernel in kernels):
         raise ValueError(f"expected one or more kernels; got {kernels}")
     known = {kernel.categories for kernel in kernels}
-    if len(known) > 1:
-        raise ValueError(f"the kernels disagree about which columns are categories: {known}")
 
     def prior(d):
         return {str(i): kernel.prior(d) for i, kernel in enumerate(kernels)}
@@ -268,7 +269,10 @@ def _combine(join, kernels: tuple[Kernel, ...]) -> Kernel:
     def matrix(params, a, b):
         return join([gram(kernel, params[str(i)], a, b) for i, kernel in enumerate(kernels)])
 
-    return Kernel(prior, value, matrix, known.pop())
+    def rebuild(change, categories):
+        return _combine(join, tuple(change(kernel, categories) for kernel in kernels))
+
+    return Kernel(prior, value, matrix, known.pop() if len(known) == 1 else None, rebuild)
 
 
 def on(columns, kernel: Kernel) -> Kernel:
@@ -293,4 +297,7 @@ def _on(columns: tuple[int, ...], kernel: Kernel) -> Kernel:
     def matrix(params, a, b):
         return gram(kernel, params, a[:, chosen], b[:, chosen])
 
-    return Kernel(prior, value, matrix, kernel.categories)
+    def rebuild(change, categories):
+        return _on(columns, change(kernel, tuple(categories[column] for column in columns)))
+
+    return Kernel(prior, value, matrix, None, rebuild)

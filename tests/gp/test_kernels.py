@@ -161,3 +161,23 @@ def test_an_ordinary_kernel_would_impose_a_false_order():
     rows = jnp.stack([CHOICE.encode({"option": option, "number": 0.4}) for option in "abd"])
     matrix = gram(gp.se(), {"variance": 1.0, "lengthscale": jnp.ones(2)}, rows, rows)
     assert matrix[0, 1] > matrix[0, 2] + 0.1
+
+
+def test_every_kernel_can_be_made_to_take_a_choice_for_what_it_is(kernel):
+    """Swapping the names of two options changes no similarity, given equal parameters for all options."""
+    if kernel.categories == ():
+        with pytest.raises(ValueError, match="was made for none"):
+            gp.without_order(kernel, SPACE.categories)
+        return
+    fair = gp.without_order(kernel, SPACE.categories)
+    assert fair.categories == SPACE.categories
+    params = jax.tree.map(lambda leaf: jnp.full_like(leaf, 0.6), params_of(fair, 0))
+    base = SPACE.encode({"depth": 0, "lr": 0.1, "activation": "tanh"})
+    column = SPACE.names.index("activation")
+    rows = jnp.stack([base.at[column].set(position) for position in (0.0, 0.5, 1.0)])
+    matrix = np.asarray(gram(fair, params, rows, rows))
+    np.testing.assert_allclose(matrix[1, 0], matrix[2, 0], atol=1e-12)
+
+
+def test_a_space_without_choices_leaves_kernels_alone():
+    assert gp.without_order(gp.arc(SPACE.active), (0, 0, 0)) == gp.arc(SPACE.active)
