@@ -11,11 +11,25 @@ from typing import TYPE_CHECKING, Any
 from bonas.configure import configure as configure
 
 if TYPE_CHECKING:
+    from bonas import acquire as acquire
     from bonas import gp as gp
     from bonas import infer as infer
+    from bonas import problems as problems
+    from bonas import search as search
+    from bonas import surrogates as surrogates
+    from bonas.acquire import ei as ei
+    from bonas.acquire import greedy as greedy
+    from bonas.acquire import lcb as lcb
+    from bonas.acquire import log_ei as log_ei
+    from bonas.acquire import log_pi as log_pi
+    from bonas.acquire import pi as pi
     from bonas.data import Dataset as Dataset
     from bonas.data import append as append
     from bonas.data import dataset as dataset
+    from bonas.search.bayes import bayes as bayes
+    from bonas.search.run import run as run
+    from bonas.search.run import run_many as run_many
+    from bonas.search.types import Trial as Trial
     from bonas.spaces import Choice as Choice
     from bonas.spaces import Float as Float
     from bonas.spaces import Int as Int
@@ -23,7 +37,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("gp", "infer")  # modules that are names of their own
+_ROOMS = ("acquire", "gp", "infer", "problems", "search", "surrogates")  # modules that are names of their own
 _HOMES = {  # name -> the module it lives in
     "Dataset": "bonas.data",
     "dataset": "bonas.data",
@@ -32,6 +46,16 @@ _HOMES = {  # name -> the module it lives in
     "Int": "bonas.spaces",
     "Choice": "bonas.spaces",
     "Space": "bonas.spaces",
+    "bayes": "bonas.search.bayes",
+    "run": "bonas.search.run",
+    "run_many": "bonas.search.run",
+    "Trial": "bonas.search.types",
+    "ei": "bonas.acquire",
+    "log_ei": "bonas.acquire",
+    "pi": "bonas.acquire",
+    "log_pi": "bonas.acquire",
+    "lcb": "bonas.acquire",
+    "greedy": "bonas.acquire",
 }
 __all__ = sorted([*_HOMES, *_ROOMS, "configure"])
 

@@ -149,8 +149,9 @@ class Space:
         if any(p.options == math.inf and p.low < p.high for p in self.parameters.values()):  # type: ignore[union-attr]
             return math.inf
         deciding = sorted({parent for above in self._parents.values() for parent in above}, key=self.names.index)
-        rows = self._grid(deciding)
-        on = np.asarray(self.active(jnp.asarray(rows)))
+        with jax.ensure_compile_time_eval():  # a number, also where it is asked for inside `jit`
+            rows = self._grid(deciding)
+            on = np.asarray(self.active(jnp.asarray(rows)))
         index = [self.names.index(name) for name in deciding]
         distinct = ((rows[:, index] == 0) | on[:, index]).all(axis=1)
         free = [i for i, name in enumerate(self.names) if name not in deciding]
@@ -161,7 +162,8 @@ class Space:
         """All points (size, d) of a finite space."""
         if self.size > _MOST_POINTS:
             raise ValueError(f"a space of {self.size} points is not enumerated; the most is {_MOST_POINTS}")
-        return jnp.asarray(np.unique(np.asarray(self.snap(jnp.asarray(self._grid(self.names)))), axis=0))
+        with jax.ensure_compile_time_eval():
+            return jnp.asarray(np.unique(np.asarray(self.snap(jnp.asarray(self._grid(self.names)))), axis=0))
 
     def _options(self, name: str) -> int:
         options = self.parameters[name].options

@@ -1,0 +1,9 @@
+"""Searches: init, ask, tell; and whole runs of them."""
+
+from bonas.search.bayes import bayes as bayes
+from bonas.search.run import run as run
+from bonas.search.run import run_many as run_many
+from bonas.search.types import AskInfo as AskInfo
+from bonas.search.types import History as History
+from bonas.search.types import Search as Search
+from bonas.search.types import Trial as Trial

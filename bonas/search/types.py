@@ -1,0 +1,58 @@
+"""What every search is: three functions, what they take, and what they tell."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+from jax import Array
+
+from bonas.spaces import Space
+
+
+class Trial(NamedTuple):
+    """One evaluation."""
+
+    x: Array  # (d,)
+    y: Array  # () the value; ignored where not ok
+    step: Array  # () checkpoint reached; 0 where there are no checkpoints
+    cost: Array  # () seconds or steps spent
+    ok: Array  # () bool: false is a failed evaluation
+
+
+class AskInfo(NamedTuple):
+    """What an ask did: nothing falls back silently."""
+
+    acquisition: Array  # () score of the point; NaN where none was computed
+    flat: Array  # () bool: the acquisition did not tell the candidates apart
+    jitter: Array  # () added to a covariance; 0 where none was needed
+    converged: Array  # () bool: the fit reached an optimum, or its chain did not diverge
+    duplicates: Array  # () int: better-scored candidates passed over because they were tried before
+    exhausted: Array  # () bool: every point of a finite space has been tried
+    random: Array  # () bool: the point is of the initial design, or random
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Search:
+    """A search. Static: it may be passed to any jitted function.
+
+    init: (key, capacity) -> state.
+    ask: (key, state) -> (x (q, d), state, AskInfo); what was asked is pending in the state.
+    tell: (state, Trial) -> state; one trial at a time, in any order.
+    """
+
+    space: Space
+    init: Callable[[Array, int], Any]
+    ask: Callable[[Array, Any], tuple[Array, Any, AskInfo]]
+    tell: Callable[[Any, Trial], Any]
+
+
+class History(NamedTuple):
+    """A whole run."""
+
+    x: Array  # (steps, d)
+    y: Array  # (steps,)
+    best: Array  # (steps,) running minimum of the evaluations that did not fail
+    info: AskInfo  # (steps,)
+    state: Any  # the search's, at the end

@@ -1,0 +1,151 @@
+"""Models of an objective behind one interface: fit, update, predict, sample. Searches know nothing else about them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from bonas import gp as gaussian
+from bonas.data import Dataset, empty
+from bonas.gp import Kernel, Mean, Posterior, Prediction, priors
+from bonas.gp.hyper import Noise
+from bonas.infer import Info, Target, hmc, maximise, nuts, slice_sample
+
+
+class FitInfo(NamedTuple):
+    """What a person wants to know about a fit."""
+
+    log_density: Array  # () of the hyperparameters, the mean over samples
+    converged: Array  # () bool: an optimum was reached, or no trajectory diverged
+    jitter: Array  # () the largest added to a covariance; 0 where none was needed
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Surrogate:
+    """A model. Static: it may be passed to any jitted function.
+
+    init: (capacity, d, p) -> state, a warm start of the right shape before any data.
+    fit: (key, Dataset, state) -> (state, FitInfo), warm-started from the last state.
+    update: (Dataset, state) -> state: the same parameters given other data, such as values imagined at pending points.
+    predict: (state, x (m, d)) -> Prediction(mean (s, m), std (s, m)); s hyperparameter samples for a GP.
+    sample: (key, state, x (m, d), k) -> (k, m) joint draws.
+    """
+
+    init: Callable[[int, int, int], Any]
+    fit: Callable[[Array, Dataset, Any], tuple[Any, FitInfo]]
+    update: Callable[[Dataset, Any], Any]
+    predict: Callable[[Any, Array], Prediction]
+    sample: Callable[[Array, Any, Array, int], Array]
+
+
+class GPState(NamedTuple):
+    """Hyperparameter samples and the posteriors under them."""
+
+    z: Any  # (s, ...) unconstrained hyperparameters
+    scale: Array  # widths of slice sampling, where it is used
+    posterior: Posterior  # (s, ...)
+
+
+@cache
+def gp(
+    kernel: Kernel | None = None,
+    *,
+    noise: Noise = priors.log_normal_noise,
+    mean: Mean = gaussian.zero,
+    infer: str = "map",
+    samples: int = 16,
+    steps: int = 20,
+    restarts: int = 1,
+) -> Surrogate:
+    """A Gaussian process with its hyperparameters inferred anew at every fit, from the last fit's.
+
+    infer: "map" (one optimum by `steps` evaluations from the last one, the middle of the prior and `restarts` − 1 draws),
+        "slice", "hmc" or "nuts" (`samples` draws, over which acquisitions are averaged).
+    """
+    if infer not in _METHODS:
+        raise ValueError(f"infer is one of {', '.join(_METHODS)}; got {infer!r}")
+    chosen = kernel or gaussian.matern52()
+    s = 1 if infer == "map" else samples
+
+    def target_of(data: Dataset) -> Target:
+        return gaussian.hyperposterior(chosen, data, noise=noise, mean=mean)
+
+    def condition(target: Target, z, data: Dataset) -> Posterior:
+        return gaussian.condition_all(chosen, jax.vmap(target.constrain)(z), data, noise=noise, mean=mean)
+
+    def init(capacity: int, d: int, p: int = 1) -> GPState:
+        data = empty(capacity, d, p)
+        target = target_of(data)
+        z = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (s, *leaf.shape)), target.start)
+        width = sum(leaf.size for leaf in jax.tree.leaves(target.start))
+        return GPState(z, jnp.ones(width), condition(target, z, data))
+
+    def fit(key: Array, data: Dataset, state: GPState) -> tuple[GPState, FitInfo]:
+        target = target_of(data)
+        last = jax.tree.map(lambda leaf: leaf[-1], state.z)
+        z, info, scale = _METHODS[infer](key, target, last, state.scale, samples=s, steps=steps, restarts=restarts)
+        # numerical trouble: the last good parameters are kept, and the report says so
+        fine = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(z)]).all()
+        z = jax.tree.map(lambda new, old: jnp.where(fine, new, old), z, state.z)
+        posterior = condition(target, z, data)
+        converged = fine & jnp.where(infer == "map", info.accept.all(), ~info.diverging.any())
+        return GPState(z, scale, posterior), FitInfo(info.log_density.mean(), converged, posterior.jitter.max())
+
+    def update(data: Dataset, state: GPState) -> GPState:
+        return state._replace(posterior=condition(target_of(data), state.z, data))
+
+    def predict(state: GPState, x: Array) -> Prediction:
+        return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)
+
+    def sample(key: Array, state: GPState, x: Array, k: int) -> Array:
+        """The i-th draw is from the i-th hyperparameter sample, in turn."""
+        each = -(-k // s)
+        draws = jax.vmap(lambda key, posterior: gaussian.sample(key, posterior, x, each))(
+            jax.random.split(key, s), state.posterior
+        )
+        return jnp.swapaxes(draws, 0, 1).reshape(each * s, len(x))[:k]
+
+    return Surrogate(init, fit, update, predict, sample)
+
+
+def _map(key, target, last, scale, *, samples, steps, restarts) -> tuple[Any, Info, Array]:
+    """The better of the optimum near the last one and those near fresh starts."""
+
+    def fresh(key):
+        return target.start if restarts == 1 else target.draw(key)
+
+    z, info = maximise(key, target.maximising, last, draw=fresh if restarts else None, restarts=restarts, steps=steps)
+    return z, info, scale
+
+
+def _slice(key, target, last, scale, *, samples, steps, restarts):
+    z, info = slice_sample(key, target.sampling, last, samples=samples, burn=2, width=scale)
+    return z, info, info.scale
+
+
+def _hmc(key, target, last, scale, *, samples, steps, restarts):
+    z, info = hmc(key, target.sampling, last, samples=samples, burn=samples, step_size=0.05)
+    return z, info, scale
+
+
+def _nuts(key, target, last, scale, *, samples, steps, restarts):
+    z, info = nuts(key, target.sampling, last, samples=samples, burn=4 * samples)
+    return z, info, scale
+
+
+_METHODS = {"map": _map, "slice": _slice, "hmc": _hmc, "nuts": _nuts}
+
+
+def standardise(data: Dataset) -> tuple[Dataset, Array, Array]:
+    """The data with values of mean 0 and variance 1, and the mean and standard deviation they had."""
+    n = jnp.maximum(data.mask.sum(), 1)
+    mean = jnp.sum(jnp.where(data.mask, data.y, 0.0)) / n
+    variance = jnp.sum(jnp.where(data.mask, (data.y - mean) ** 2, 0.0)) / n
+    # equal values have no scale of their own: they become zeros
+    scale = jnp.sqrt(jnp.where(variance > 0, variance, 1.0))
+    return data._replace(y=jnp.where(data.mask, (data.y - mean) / scale, 0.0)), mean, scale
