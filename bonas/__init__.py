@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from bonas.data import Dataset as Dataset
     from bonas.data import append as append
     from bonas.data import dataset as dataset
+    from bonas.data import empty as empty
+    from bonas.data import grow as grow
+    from bonas.data import standardise as standardise
     from bonas.search.bayes import bayes as bayes
     from bonas.search.run import run as run
     from bonas.search.run import run_many as run_many
@@ -42,6 +45,9 @@ _HOMES = {  # name -> the module it lives in
     "Dataset": "bonas.data",
     "dataset": "bonas.data",
     "append": "bonas.data",
+    "empty": "bonas.data",
+    "grow": "bonas.data",
+    "standardise": "bonas.data",
     "Float": "bonas.spaces",
     "Int": "bonas.spaces",
     "Choice": "bonas.spaces",

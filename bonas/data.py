@@ -60,7 +60,7 @@ def dataset(x: ArrayLike, y: ArrayLike, capacity: int | None = None) -> Dataset:
 
 
 def append(data: Dataset, x: ArrayLike, y: ArrayLike, observed: ArrayLike = True) -> Dataset:
-    """The dataset with one more row: x (d,), y () or (p,), and whether it counts.
+    """The dataset with one more row: x (d,), y () or (p,), and whether it counts; a NaN or an infinite value never does.
 
     Past the capacity this is a ValueError on the host; under `jit`, where the size is not known, the row is dropped and
     `size` still grows, so `size > capacity` tells.
@@ -69,12 +69,13 @@ def append(data: Dataset, x: ArrayLike, y: ArrayLike, observed: ArrayLike = True
     if jnp.shape(x) != (d,) or jnp.shape(y) not in ((), (p,)):
         raise ValueError(f"expected x of shape ({d},) and y of shape () or ({p},); got {jnp.shape(x)} and {jnp.shape(y)}")
     if not isinstance(data.size, jax.core.Tracer) and int(data.size) >= capacity:
-        raise ValueError(f"the dataset is full: its capacity is {capacity} rows. Start with a larger one, or use `grow`")
-    row = data.size
+        raise ValueError(f"the dataset is full: its capacity is {capacity} rows. Start with a larger one, or use bonas.grow")
+    row, x = data.size, jnp.asarray(x, data.x.dtype)
+    y, observed = jnp.broadcast_to(jnp.asarray(y, data.y.dtype), (p,)), jnp.broadcast_to(jnp.asarray(observed, bool), (p,))
     return Dataset(
-        x=data.x.at[row].set(jnp.asarray(x, data.x.dtype), mode="drop"),
-        y=data.y.at[row].set(jnp.broadcast_to(jnp.asarray(y, data.y.dtype), (p,)), mode="drop"),
-        mask=data.mask.at[row].set(jnp.broadcast_to(jnp.asarray(observed, bool), (p,)), mode="drop"),
+        x=data.x.at[row].set(x, mode="drop"),
+        y=data.y.at[row].set(y, mode="drop"),
+        mask=data.mask.at[row].set(observed & jnp.isfinite(y) & jnp.isfinite(x).all(), mode="drop"),
         size=row + 1,
     )
 
@@ -94,3 +95,13 @@ def clean(data: Dataset) -> Dataset:
     Kernels must see this: a NaN behind an outer `where` gives right values and NaN gradients.
     """
     return data._replace(x=jnp.where(data.mask.any(axis=1, keepdims=True), data.x, 0.0), y=jnp.where(data.mask, data.y, 0.0))
+
+
+def standardise(data: Dataset) -> tuple[Dataset, Array, Array]:
+    """The data with values of mean 0 and variance 1, and the mean and standard deviation they had."""
+    n = jnp.maximum(data.mask.sum(), 1)
+    mean = jnp.sum(jnp.where(data.mask, data.y, 0.0)) / n
+    variance = jnp.sum(jnp.where(data.mask, (data.y - mean) ** 2, 0.0)) / n
+    # equal values have no scale of their own: they become zeros
+    scale = jnp.sqrt(jnp.where(variance > 0, variance, 1.0))
+    return data._replace(y=jnp.where(data.mask, (data.y - mean) / scale, 0.0)), mean, scale

@@ -139,13 +139,3 @@ def _nuts(key, target, last, scale, *, samples, steps, restarts):
 
 
 _METHODS = {"map": _map, "slice": _slice, "hmc": _hmc, "nuts": _nuts}
-
-
-def standardise(data: Dataset) -> tuple[Dataset, Array, Array]:
-    """The data with values of mean 0 and variance 1, and the mean and standard deviation they had."""
-    n = jnp.maximum(data.mask.sum(), 1)
-    mean = jnp.sum(jnp.where(data.mask, data.y, 0.0)) / n
-    variance = jnp.sum(jnp.where(data.mask, (data.y - mean) ** 2, 0.0)) / n
-    # equal values have no scale of their own: they become zeros
-    scale = jnp.sqrt(jnp.where(variance > 0, variance, 1.0))
-    return data._replace(y=jnp.where(data.mask, (data.y - mean) / scale, 0.0)), mean, scale

@@ -20,9 +20,9 @@ from bonas.gp.exact import sample as sample
 from bonas.gp.hyper import condition_all as condition_all
 from bonas.gp.hyper import hyperposterior as hyperposterior
 from bonas.gp.hyper import hyperprior as hyperprior
-from bonas.gp.kernels import Kernel as Kernel
+from bonas.gp.kernel import Kernel as Kernel
+from bonas.gp.kernel import gram as gram
 from bonas.gp.kernels import add as add
-from bonas.gp.kernels import gram as gram
 from bonas.gp.kernels import linear as linear
 from bonas.gp.kernels import matern12 as matern12
 from bonas.gp.kernels import matern32 as matern32

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array
 
-from bonas.gp.kernels import Kernel
+from bonas.gp.kernel import Kernel
 
 
 def line(x: Array) -> Array:

@@ -2,22 +2,26 @@
 
 Each embeds every column in a few Euclidean coordinates, depending on whether the column is active, and applies an
 isotropic kernel to all of them (or multiplies one factor a column). Columns lie in [0, 1]; a Choice column of m options
-holds j/(m−1) for the j-th. `active` is a function of a point, active(x (d,)) -> (d,) bool, such as `space.active`.
+holds j/(m−1) for the j-th. `active` says which columns matter: a Space, which brings its categories along, or a function of
+a point, active(x (d,)) -> (d,) bool, such as `space.active`, with `categories=space.categories` where there are Choices.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array
 
-from bonas.gp.kernels import Kernel, Params, gram, matern52
+from bonas.gp.kernel import Kernel, Params, check_kernel, gram
+from bonas.gp.kernels import matern52
+from bonas.spaces import Space
 
-Active = Callable[[Array], Array]
+Active = Any  # a Space, or a function of a point, active(x (d,)) -> (d,) bool
 
 
 def arc(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
@@ -29,7 +33,7 @@ def arc(active: Active, base: Kernel | None = None, *, categories: tuple[int, ..
     product multiplies one factor a column instead of embedding all jointly; for the squared exponential it is the same (R-X2).
     Parameters: variance, omega (d,) > 0, rho (d,) in [0, 1], and what else the base has.
     """
-    return _conditional("arc", active, base or matern52(), tuple(categories), product)
+    return _conditional("arc", *_columns(active, categories), base or matern52(), product)
 
 
 def box(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
@@ -39,7 +43,7 @@ def box(active: Active, base: Kernel | None = None, *, categories: tuple[int, ..
     base kernel with one length scale a column. Parameters: variance, lengthscale (d,), default (d,), distance (d,) > 0.
     An inactive Choice is equally far from all its options.
     """
-    return _conditional("box", active, base or matern52(), tuple(categories), product)
+    return _conditional("box", *_columns(active, categories), base or matern52(), product)
 
 
 def wedge(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
@@ -49,7 +53,16 @@ def wedge(active: Active, base: Kernel | None = None, *, categories: tuple[int, 
     distance to "inactive" may differ between the ends of the range; the arc kernel's is the same everywhere.
     Parameters: variance, low (d,) > 0, high (d,) > 0, rho (d,) in [0, 1]. Choice columns as in `arc`, of radius `low`.
     """
-    return _conditional("wedge", active, base or matern52(), tuple(categories), product)
+    return _conditional("wedge", *_columns(active, categories), base or matern52(), product)
+
+
+def _columns(active: Active, categories: tuple[int, ...]) -> tuple[Callable[[Array], Array], tuple[int, ...]]:
+    """Which columns matter, and how many options each has."""
+    if isinstance(active, Space):
+        return active.active, active.categories
+    if not callable(active):
+        raise ValueError(f"expected a Space, or a function that tells which columns of a point are active; got {active!r}")
+    return active, tuple(categories)
 
 
 def one_hot(categories: tuple[int, ...], kernel: Kernel) -> Kernel:
@@ -176,7 +189,10 @@ _FORMS = {
 
 
 @cache
-def _conditional(form: str, active: Active, base: Kernel, categories: tuple[int, ...], product: bool) -> Kernel:
+def _conditional(
+    form: str, active: Callable[[Array], Array], categories: tuple[int, ...], base: Kernel, product: bool
+) -> Kernel:
+    check_kernel(base)
     place_prior, numbers, option = _FORMS[form]
     number_columns = [i for i, m in enumerate(categories) if not m]
     choice_columns = [i for i, m in enumerate(categories) if m]

@@ -4,6 +4,7 @@ Everything is a function of arrays of fixed capacity: rows outside the mask chan
 recompiling. Noise is a variance. Predictions are of the latent function.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.data import Dataset, clean
-from bonas.gp.kernels import Kernel, Params, gram, variances
+from bonas.gp.kernel import Kernel, Params, check_kernel, check_params, gram, variances
 from bonas.gp.means import Mean, zero
 from bonas.linalg import factorise, log_gaussian, mask_covariance, safe_sqrt, solve_lower, solve_upper
 
@@ -34,6 +35,8 @@ class Posterior(NamedTuple):
 
 
 class Prediction(NamedTuple):
+    """What a model says of points: the latent function, without noise."""
+
     mean: Array  # (m,)
     std: Array  # (m,)
 
@@ -51,10 +54,16 @@ def condition(
 
     noise may be a number or one variance a row (n,); mean_params is needed by a mean with parameters only.
     """
-    data, cov, residual = _joint(kernel, params, data, noise, mean, mean_params or {})
+    _check(kernel, params, data, noise, mean)
+    return _condition(kernel, params, data, noise, mean, mean_params or {})
+
+
+@jax.jit
+def _condition(kernel, params, data, noise, mean, mean_params) -> Posterior:
+    data, cov, residual = _joint(kernel, params, data, noise, mean, mean_params)
     lower, jitter = factorise(cov, data.mask[:, 0])
     alpha = solve_upper(lower, solve_lower(lower, residual))
-    return Posterior(kernel, mean, params, mean_params or {}, data, lower, alpha, jitter)
+    return Posterior(kernel, mean, params, mean_params, data, lower, alpha, jitter)
 
 
 def log_evidence(
@@ -67,14 +76,18 @@ def log_evidence(
     mean_params: Params | None = None,
 ) -> Array:
     """log p(y | x, params), () : log N(y; mean, K + noise I) over the observed rows."""
-    data, cov, residual = _joint(kernel, params, data, noise, mean, mean_params or {})
+    _check(kernel, params, data, noise, mean)
+    return _log_evidence(kernel, params, data, noise, mean, mean_params or {})
+
+
+@jax.jit
+def _log_evidence(kernel, params, data, noise, mean, mean_params) -> Array:
+    data, cov, residual = _joint(kernel, params, data, noise, mean, mean_params)
     return log_gaussian(cov, residual, data.mask[:, 0])
 
 
 def _joint(kernel, params, data, noise, mean, mean_params):
     """Cleaned data, masked covariance (n, n) and residual (n,)."""
-    if data.y.shape[1] != 1:
-        raise ValueError(f"an exact GP has one output; the dataset has {data.y.shape[1]} (see gp.gpar)")
     data = clean(data)
     mask = data.mask[:, 0]
     cov = mask_covariance(gram(kernel, params, data.x, data.x), mask, jnp.asarray(noise, data.x.dtype))
@@ -82,29 +95,58 @@ def _joint(kernel, params, data, noise, mean, mean_params):
     return data, cov, jnp.where(mask, data.y[:, 0] - level, 0.0)
 
 
-def predict(posterior: Posterior, x: Array) -> Prediction:
+def _check(kernel, params, data, noise, mean) -> None:
+    check_kernel(kernel)
+    if not isinstance(data, Dataset):
+        raise ValueError(f"expected a Dataset, as bonas.dataset(x, y) makes one; got {type(data).__name__}")
+    if not isinstance(mean, Mean):
+        raise ValueError(f"expected a mean, such as gp.zero or gp.constant(0.5); got {mean!r}")
+    n, p = data.y.shape
+    if p != 1:
+        raise ValueError(f"an exact GP has one output; the dataset has {p}")
+    if jnp.shape(noise) not in ((), (n,)):
+        raise ValueError(f"noise is one variance, or one for each of the {n} rows of capacity; got shape {jnp.shape(noise)}")
+    check_params(kernel, params, data.x.shape[1])
+
+
+def predict(posterior: Posterior, x: ArrayLike) -> Prediction:
     """Mean and standard deviation (m,) of the latent function at x (m, d).
 
     A variance below rounding of the prior's is lifted to it, so std is never 0 and at least 6e-8 of the prior's in float64.
     """
+    return _predict(posterior, jnp.asarray(x))
+
+
+@jax.jit
+def _predict(posterior: Posterior, x: Array) -> Prediction:
     mean, white = _project(posterior, x)
     prior = variances(posterior.kernel, posterior.params, x)
     variance = jnp.maximum(prior - jnp.sum(white * white, axis=0), _ROUNDING * jnp.finfo(prior.dtype).eps * prior)
     return Prediction(mean, safe_sqrt(variance))
 
 
-def joint(posterior: Posterior, x: Array) -> tuple[Array, Array]:
+def joint(posterior: Posterior, x: ArrayLike) -> tuple[Array, Array]:
     """Mean (m,) and covariance (m, m) of the latent function at x (m, d)."""
+    return _covariance(posterior, jnp.asarray(x))
+
+
+@jax.jit
+def _covariance(posterior: Posterior, x: Array) -> tuple[Array, Array]:
     mean, white = _project(posterior, x)
     return mean, gram(posterior.kernel, posterior.params, x, x) - white.T @ white
 
 
-def sample(key: Array, posterior: Posterior, x: Array, k: int) -> Array:
+def sample(key: Array, posterior: Posterior, x: ArrayLike, k: int) -> Array:
     """k joint draws (k, m) of the latent function at x (m, d).
 
     Rounding of the prior variance is added to each variance, as in `predict`: close to data it may be all there is.
     """
-    mean, cov = joint(posterior, x)
+    return _sample(key, posterior, jnp.asarray(x), k)
+
+
+@partial(jax.jit, static_argnums=3)
+def _sample(key: Array, posterior: Posterior, x: Array, k: int) -> Array:
+    mean, cov = _covariance(posterior, x)
     rounding = _ROUNDING * jnp.finfo(cov.dtype).eps * variances(posterior.kernel, posterior.params, x)
     lower, _ = factorise(cov + jnp.diag(rounding), jnp.ones(len(x), bool))
     return mean[None, :] + jax.random.normal(key, (k, len(x)), cov.dtype) @ lower.T
@@ -113,6 +155,8 @@ def sample(key: Array, posterior: Posterior, x: Array, k: int) -> Array:
 def _project(posterior: Posterior, x: Array):
     """Posterior mean (m,) and whitened cross-covariance L⁻¹ k(X, x) (n, m)."""
     kernel, mean, params, mean_params, data, lower, alpha, _ = posterior
+    if alpha.ndim > 1:
+        raise ValueError("these are several posteriors: use jax.vmap(gp.predict, (0, None))(posterior, x)")
     if x.ndim != 2 or x.shape[1] != data.x.shape[1]:
         raise ValueError(f"expected points of shape (m, {data.x.shape[1]}); got {x.shape}")
     cross = jnp.where(data.mask[:, :1], gram(kernel, params, data.x, x), 0.0)

@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 from bonas.data import Dataset
 from bonas.gp import priors
 from bonas.gp.exact import Posterior, condition, log_evidence
-from bonas.gp.kernels import Kernel, Params
+from bonas.gp.kernel import Kernel, Params, check_kernel
 from bonas.gp.means import Mean, zero
 from bonas.infer.target import Target, Tree, target
 
@@ -31,15 +31,25 @@ def hyperposterior(kernel: Kernel, data: Dataset, *, noise: Noise = priors.log_n
 
 def hyperprior(kernel: Kernel, d: int, *, noise: Noise = priors.log_normal_noise, mean: Mean = zero) -> Tree:
     """The prior over everything unknown, for points of d columns."""
-    known = isinstance(noise, (int, float))
-    spread = {} if known else {"noise": noise() if not isinstance(noise, dist.Distribution) else noise}
+    check_kernel(kernel)
+    spread = {"noise": noise if isinstance(noise, dist.Distribution) else noise()} if _is_unknown(noise) else {}
     return {"kernel": kernel.prior(d), **spread, "mean": mean.prior(d)}
+
+
+def _is_unknown(noise: Noise) -> bool:
+    return isinstance(noise, dist.Distribution) or callable(noise)
 
 
 def condition_all(
     kernel: Kernel, params: Params, data: Dataset, *, noise: Noise = priors.log_normal_noise, mean: Mean = zero
 ) -> Posterior:
-    """One posterior for each of s hyperparameter samples, leaves (s, ...): what `infer` gives, constrained."""
+    """One posterior for each of s hyperparameter samples, leaves (s, ...): what `infer` gives, constrained.
+
+    noise and mean are those given to `hyperposterior`.
+    """
+    inferred = set(params.get("mean", {})), "noise" in params
+    if inferred != (set(mean.prior(data.x.shape[1])), _is_unknown(noise)):
+        raise ValueError("pass the same noise= and mean= as to hyperposterior: these samples were inferred with others")
     return jax.vmap(lambda p: condition(kernel, p["kernel"], data, **_rest(p, noise, mean)))(params)
 
 

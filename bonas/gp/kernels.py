@@ -1,69 +1,19 @@
-"""Covariance functions: what a kernel is, the stationary ones and the linear one, and how kernels are combined.
-
-A kernel sees two points; batching is `vmap`, in one place (`gram`). `gp.Kernel(prior, value)` from a notebook cell works
-wherever a built-in does.
-"""
+"""Covariance functions: the stationary ones and the linear one, and how kernels are combined."""
 
 import dataclasses
+import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jax import Array
 
 from bonas.gp import priors
+from bonas.gp.kernel import Kernel, Params, check_kernel, gram
 from bonas.linalg import safe_sqrt, squared_distances
-
-Params = dict[str, Any]
-
-
-@jax.tree_util.register_static
-@dataclass(frozen=True)
-class Kernel:
-    """A covariance function and a prior over its parameters. Static: it may be passed to any jitted function.
-
-    prior: prior(d) -> {name: NumPyro distribution} for points of d columns; the support is the constraint. A plain dict
-        is accepted where d does not matter.
-    value: value(params, a, b) -> () for two points a, b of shape (d,).
-    gram: gram(params, a (n, d), b (m, d)) -> (n, m), optional: the same numbers, faster.
-    categories: how many options each column has, 0 for numbers, if the kernel compares options by identity; None if it
-        takes every column for a number (see `gp.without_order`).
-    rebuild: for kernels made of others: rebuild(change, categories) is the same composition of change(part, categories
-        of the part's columns).
-    """
-
-    prior: Callable[[int], Params]
-    value: Callable[[Params, Array, Array], Array]
-    gram: Callable[[Params, Array, Array], Array] | None = None
-    categories: tuple[int, ...] | None = None
-    rebuild: Callable[[Callable, tuple[int, ...]], "Kernel"] | None = None
-
-    def __post_init__(self):
-        if isinstance(self.prior, dict):
-            given = dict(self.prior)
-            object.__setattr__(self, "prior", lambda d: given)
-
-    def __add__(self, other: "Kernel") -> "Kernel":
-        return add(self, other)
-
-    def __mul__(self, other: "Kernel") -> "Kernel":
-        return multiply(self, other)
-
-
-def gram(kernel: Kernel, params: Params, a: Array, b: Array) -> Array:
-    """The matrix k(a_i, b_j) (n, m) for points a (n, d) and b (m, d)."""
-    if kernel.gram is not None:
-        return kernel.gram(params, a, b)
-    return jax.vmap(lambda p: jax.vmap(lambda q: kernel.value(params, p, q))(b))(a)
-
-
-def variances(kernel: Kernel, params: Params, x: Array) -> Array:
-    """k(x_i, x_i) (m,)."""
-    return jax.vmap(lambda p: kernel.value(params, p, p))(x)
 
 
 def isotropic(
@@ -238,8 +188,7 @@ def add(*kernels: Kernel) -> Kernel:
 
 
 def multiply(*kernels: Kernel) -> Kernel:
-    """The product of kernels; the parameters of the i-th are params[str(i)]. Their variances multiply: fix all but one
-    if you need them identified."""
+    """The product of kernels; the parameters of the i-th are params[str(i)]. Of their variances only the product is known."""
     return _combine(_product, kernels)
 
 
@@ -256,8 +205,10 @@ def _product(terms):
 
 @cache
 def _combine(join, kernels: tuple[Kernel, ...]) -> Kernel:
-    if not kernels or not all(isinstance(kernel, Kernel) for kernel in kernels):
-        raise ValueError(f"expected one or more kernels; got {kernels}")
+    if not kernels:
+        raise ValueError("expected one or more kernels; got none")
+    for kernel in kernels:
+        check_kernel(kernel)
     known = {kernel.categories for kernel in kernels}
 
     def prior(d):
@@ -277,24 +228,32 @@ def _combine(join, kernels: tuple[Kernel, ...]) -> Kernel:
 
 def on(columns, kernel: Kernel) -> Kernel:
     """The kernel on some columns only; its per-column parameters have one entry for each of them."""
-    return _on(tuple(int(column) for column in columns), kernel)
+    check_kernel(kernel)
+    return _on(tuple(operator.index(column) for column in columns), kernel)
 
 
 @cache
 def _on(columns: tuple[int, ...], kernel: Kernel) -> Kernel:
     if not columns or len(set(columns)) != len(columns):
         raise ValueError(f"expected one or more different columns; got {columns}")
-    chosen = jnp.asarray(columns)
+    if min(columns) < 0:
+        raise ValueError(f"columns are counted from 0; got {columns}")
+    chosen = np.asarray(columns)
+
+    def check(d):
+        if max(columns) >= d:  # an index past the end would quietly give the last column
+            raise ValueError(f"columns {columns} do not all exist in points of {d} columns")
 
     def prior(d):
-        if max(columns) >= d or min(columns) < -d:
-            raise ValueError(f"columns {columns} do not all exist in points of {d} columns")
+        check(d)
         return kernel.prior(len(columns))
 
     def value(params, a, b):
+        check(len(a))
         return kernel.value(params, a[chosen], b[chosen])
 
     def matrix(params, a, b):
+        check(a.shape[1])
         return gram(kernel, params, a[:, chosen], b[:, chosen])
 
     def rebuild(change, categories):

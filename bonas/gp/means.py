@@ -37,9 +37,13 @@ def _zero(params, data, x):
 zero = Mean(_zero)
 
 
-@cache
 def constant(value: float) -> Mean:
     """The same known number everywhere."""
+    return _constant(float(value))
+
+
+@cache
+def _constant(value: float) -> Mean:
     return Mean(lambda params, data, x: jnp.asarray(value, x.dtype))
 
 

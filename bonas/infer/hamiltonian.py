@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from numpyro.infer import HMC, NUTS
 
-from bonas.infer.target import Info, Tree, flat
+from bonas.infer.target import Info, Tree, check_counts, flat
 
 # Adaptation of the step size (G-S1): the numbers of the code that Agrawal's reference [37] goes back to.
 _FASTER, _SLOWER = 1.02, 0.98
@@ -35,6 +35,7 @@ def hmc(
     During burn-in the step grows by 2% while the moving average of the acceptance is above `target` and shrinks by 2%
     otherwise, within [0.001, 0.25] (G-A3). After it the step is fixed, as a valid chain needs.
     """
+    check_counts(samples, burn, thin)
     density, vector, unflatten = _default_precision(*flat(log_density, start))
     kernel = HMC(
         potential_fn=lambda z: -density(z),
@@ -80,6 +81,7 @@ def nuts(
 
     target: acceptance probability aimed at; depth: a trajectory has at most 2^depth leapfrog steps.
     """
+    check_counts(samples, burn, thin)
     density, vector, unflatten = _default_precision(*flat(log_density, start))
     kernel = NUTS(potential_fn=lambda z: -density(z), target_accept_prob=target, max_tree_depth=depth, dense_mass=dense)
     first = kernel.init(key, burn, vector, (), {})

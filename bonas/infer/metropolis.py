@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from bonas.infer.target import Info, Tree, flat
+from bonas.infer.target import Info, Tree, check_counts, flat
 
 Proposal = Callable[[Array, Array], tuple[Array, Array]]  # (key, z) -> proposed z', log q(z | z') − log q(z' | z)
 
@@ -44,6 +44,7 @@ def metropolis_hastings(
 
     propose(key, z) -> (z', log q(z | z') − log q(z' | z)) works on the flattened parameters.
     """
+    check_counts(samples, burn, thin)
     density, vector, unflatten = flat(log_density, start)
 
     def step(state, i):

@@ -52,7 +52,7 @@ def maximise(
     size = jnp.linalg.norm(gradients[best])
     info = Info(
         log_density=-losses[best][None],
-        accept=(size <= tolerance * (1.0 + jnp.abs(losses[best]))).astype(vector.dtype)[None],
+        accept=((size <= tolerance * (1.0 + jnp.abs(losses[best]))) & jnp.isfinite(losses[best])).astype(vector.dtype)[None],
         diverging=~jnp.isfinite(losses[best])[None],
         scale=size,
         evaluations=jnp.asarray(len(starts) * (steps + 1)),

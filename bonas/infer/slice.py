@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from bonas.infer.target import Info, Tree, flat
+from bonas.infer.target import Info, Tree, check_counts, flat
 
 _LEFT, _RIGHT, _INSIDE = 0, 1, 2  # what the next evaluation tests
 _HOPELESS = 100  # rejections after which the interval has shrunk to rounding: the coordinate stays where it is
@@ -57,8 +57,9 @@ def slice_sample(
         neither repeatable nor exact (W-X5).
     most: steps out at most, shared between the two sides at random, so that the draws stay exact.
     """
-    if samples < 1 or burn < 0 or thin < 1 or most < 1:
-        raise ValueError(f"expected samples, thin, most >= 1 and burn >= 0; got {samples}, {thin}, {most} and {burn}")
+    check_counts(samples, burn, thin)
+    if most < 1:
+        raise ValueError(f"most must be at least 1; got {most}")
     density, vector, unflatten = flat(log_density, start)
     first = _State(
         sweep=jnp.asarray(0),
@@ -97,7 +98,7 @@ def slice_sample(
     info = Info(
         log_density=last.densities,
         accept=jnp.ones(samples, vector.dtype),
-        diverging=jnp.zeros(samples, bool),
+        diverging=~jnp.isfinite(last.densities),
         scale=last.widths,
         evaluations=last.evaluations,
     )

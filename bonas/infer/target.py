@@ -82,7 +82,7 @@ def _is_distribution(node) -> bool:
 
 def _map(function, prior):
     for leaf in jax.tree.leaves(prior, is_leaf=_is_distribution):
-        if not _is_distribution(leaf) or leaf.support.is_discrete:
+        if not _is_distribution(leaf) or leaf.support.is_discrete or isinstance(leaf, dist.Delta):
             raise ValueError(f"a prior is made of continuous NumPyro distributions; got {leaf!r}")
     return jax.tree.map(function, prior, is_leaf=_is_distribution)
 
@@ -108,8 +108,16 @@ def _mean_or_centre(distribution: dist.Distribution) -> Array:
         return centre
 
 
+def check_counts(samples: int, burn: int, thin: int) -> None:
+    """A ValueError where a chain of these lengths makes no sense."""
+    if samples < 1 or burn < 0 or thin < 1:
+        raise ValueError(f"expected samples >= 1, burn >= 0 and thin >= 1; got {samples}, {burn} and {thin}")
+
+
 def flat(log_density: Callable[[Tree], Array], start: Tree) -> tuple[Callable[[Array], Array], Array, Callable]:
     """The density over flat vectors with −inf for NaN, the start as a vector, and the way back to pytrees."""
+    # whole numbers would make every step a whole number
+    start = jax.tree.map(lambda leaf: leaf if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf * 1.0, start)
     vector, unflatten = ravel_pytree(start)
 
     def density(z):

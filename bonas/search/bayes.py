@@ -9,10 +9,10 @@ from jax import Array
 
 from bonas.acquire.analytic import log_ei
 from bonas.acquire.maximise import Maximiser, enumerated, refined, shifted, sobol
-from bonas.data import Dataset, append, empty
+from bonas.data import Dataset, append, empty, standardise
 from bonas.search.types import AskInfo, Search, Trial
 from bonas.spaces import Space
-from bonas.surrogates import Surrogate, standardise
+from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
 _FEW = 2048  # points of a finite space up to which all are scored

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 When = Mapping[str, Any] | Callable[[dict], Any] | None
 
@@ -52,9 +53,12 @@ def _read_term(name: str, other: str, wanted, parameters) -> tuple[str, str, Any
     comparison, value = wanted if compares else ("==", wanted)
     options = getattr(parameters[other], "names", None)
     if options is None:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ValueError(f"parameter {name!r}: its condition compares {other!r}, a number, with {value!r}")
-        return other, comparison, value
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ValueError(
+                f"parameter {name!r}: its condition compares {other!r}, a number, with {value!r}; "
+                f'write a number, or (">=", 2) with one of {", ".join(_COMPARE)}'
+            )
+        return other, comparison, float(value)
     if comparison not in ("==", "!="):
         raise ValueError(f"parameter {name!r}: {other!r} is a Choice, which has no order; use '==' or '!='")
     if value not in options:
@@ -108,25 +112,34 @@ def _names_read(name: str, condition: Condition | None, parameters: Mapping[str,
     if isinstance(condition, Terms):
         return tuple(dict.fromkeys(other for other, _, _ in condition.terms))
     try:
-        holds, read = _trace(condition, parameters)
+        holds, read, ignored = _trace(condition, parameters)
     except KeyError as problem:
         raise ValueError(f"parameter {name!r} has a condition on {problem}, which is not a parameter of this space") from None
     except jax.errors.JAXTypeError:
         raise ValueError(f"parameter {name!r}: its condition must be traceable: & and | for `and` and `or`, no `if`") from None
-    if getattr(holds, "shape", None) != ():
-        raise ValueError(f"parameter {name!r}: its condition must give one truth value of numbers; a Choice is its position")
+    # values["activation"] == "relu" is plain False, whatever the activation: no answer at all
+    if ignored or getattr(holds, "shape", None) != ():
+        what = f"; {ignored[0]!r} makes no difference to it" if ignored else ""
+        raise ValueError(
+            f"parameter {name!r}: its condition must give one truth value of numbers{what}; a Choice is its position there, "
+            "or write the condition as a dict"
+        )
     return read
 
 
-def _trace(condition: Condition, parameters: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """The shape of what a condition gives, and the names that it reads."""
+def _trace(condition: Condition, parameters: Mapping[str, Any]) -> tuple[Any, tuple[str, ...], list[str]]:
+    """The shape of what a condition gives, the names that it reads, and those of them that make no difference."""
     read: dict[str, None] = {}
 
-    def trace(u):
-        recorder = _Recorder({name: p.value(u) for name, p in parameters.items()})
+    def trace(values):
+        recorder = _Recorder(values)
         holds = condition(recorder)
         read.update(recorder.read)
-        # values["activation"] == "relu" is plain False, whatever the activation: no answer at all
         return None if isinstance(holds, bool) and read else holds
 
-    return jax.eval_shape(trace, jax.ShapeDtypeStruct((), jnp.result_type(float))), tuple(read)
+    column = jax.ShapeDtypeStruct((), jnp.result_type(float))
+    inputs = {name: jax.eval_shape(p.value, column) for name, p in parameters.items()}
+    program, holds = jax.make_jaxpr(trace, return_shape=True)(inputs)
+    used = [var for equation in program.jaxpr.eqns for var in equation.invars] + program.jaxpr.outvars
+    variables = zip(sorted(inputs), program.jaxpr.invars, strict=True)  # a dict is flattened by its sorted names
+    return holds, tuple(read), [name for name, var in variables if name in read and not any(var is other for other in used)]

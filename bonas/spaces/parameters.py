@@ -4,6 +4,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -129,6 +130,10 @@ class Choice:
     def check(self, name: str) -> None:
         if not self.names:
             raise ValueError(f"parameter {name!r}: a Choice needs at least one option")
+        if len(self.names) == 1 and isinstance(self.names[0], (list, tuple, set)):
+            raise ValueError(
+                f"parameter {name!r}: write its options one by one, as in Choice('relu', 'tanh') or Choice(*options)"
+            )
         try:
             hash(self.names)
         except TypeError as problem:
@@ -179,6 +184,8 @@ def _fraction(parameter: Float | Int, value):
 
 
 def _is_number(value) -> bool:
+    if isinstance(value, (jax.Array, np.ndarray)) and value.shape == ():
+        value = value.item()
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 

@@ -6,7 +6,7 @@ their grid and 0 in inactive columns. `values` and `active` are traceable; `enco
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from bonas.spaces.conditions import Condition, parents, read_condition
 from bonas.spaces.parameters import Choice, Float, Int, Parameter, moves
@@ -61,16 +62,22 @@ class Space:
     def __repr__(self) -> str:
         return "Space(" + ", ".join(f"{name}={parameter}" for name, parameter in self.parameters.items()) + ")"
 
-    @jax.jit
-    def values(self, u: Array) -> dict[str, Array]:
+    def values(self, u: ArrayLike) -> dict[str, Array]:
         """Every name to its number at one row u (d,), a Choice to its position: what `when` receives."""
+        return self._values(jnp.asarray(u))
+
+    def active(self, u: ArrayLike) -> Array:
+        """Which columns matter: (d,) bool for one row, (n, d) for many."""
+        return self._active(jnp.asarray(u))
+
+    @jax.jit
+    def _values(self, u: Array) -> dict[str, Array]:
         self._check_row(u)
         return {name: p.value(u[i]) for i, (name, p) in enumerate(self.parameters.items())}
 
     @jax.jit
-    def active(self, u: Array) -> Array:
-        """Which columns matter: (d,) bool for one row, (n, d) for many."""
-        if jnp.ndim(u) == 2:
+    def _active(self, u: Array) -> Array:
+        if u.ndim == 2:
             return jax.vmap(self.active)(u)
         values = self.values(u)
         on: dict[str, Any] = {}
@@ -82,26 +89,24 @@ class Space:
             on[name] = holds
         return jnp.stack([on[name] for name in self.names])
 
-    @jax.jit
-    def snap(self, u: Array) -> Array:
+    def snap(self, u: ArrayLike) -> Array:
         """The nearest point that exists to a row (d,) or rows (n, d): values on their grid, inactive columns 0."""
-        return self._settle(u, lambda parameter, column: parameter.snap(column))
+        return self._settle(jnp.asarray(u), "snap")
 
-    @jax.jit
-    def spread(self, u: Array) -> Array:
+    def spread(self, u: ArrayLike) -> Array:
         """Points that exist, (n, d) or (d,), for uniform draws u: every integer and every option gets its fair share."""
-        return self._settle(u, lambda parameter, column: parameter.spread(column))
+        return self._settle(jnp.asarray(u), "spread")
 
     @partial(jax.jit, static_argnums=2)
     def sample(self, key: Array, n: int) -> Array:
         """n random points (n, d) that exist."""
         return self.spread(jax.random.uniform(key, (n, self.dim)))
 
-    def _settle(self, u, place: Callable[[Parameter, Array], Array]) -> Array:
-        u = jnp.asarray(u)
+    @partial(jax.jit, static_argnums=2)
+    def _settle(self, u: Array, how: str) -> Array:
         if u.ndim not in (1, 2) or u.shape[-1] != self.dim:  # an index past the end would repeat the last column
             raise ValueError(f"expected a row ({self.dim},) or rows (n, {self.dim}); got shape {u.shape}")
-        placed = jnp.stack([place(p, u[..., i]) for i, p in enumerate(self.parameters.values())], axis=-1)
+        placed = jnp.stack([getattr(p, how)(u[..., i]) for i, p in enumerate(self.parameters.values())], axis=-1)
         return jnp.where(self.active(placed), placed, 0.0)
 
     def decode(self, u) -> dict[str, Any]:
@@ -127,12 +132,13 @@ class Space:
                 raise ValueError(f"parameter {name!r} has no meaning here: its condition does not hold")
         return u
 
-    def neighbours(self, u: Array) -> Array:
+    def neighbours(self, u: ArrayLike) -> Array:
         """The points (k, d) one step away from a row in one integer or Choice; k is fixed, so it is traceable.
 
         An integer moves by one, a Choice to every other option. A parameter that becomes active starts in its middle. At
         the end of a range, and for inactive parameters, a row is u itself. Real numbers have no neighbours.
         """
+        u = jnp.asarray(u)
         self._check_row(u)
         on = self.active(u)
         start = jnp.where(on, u, 0.5)
