@@ -155,7 +155,9 @@ BAD_PARAMETERS = {
     "no option": (Choice(), "at least one"),
     "option twice": (Choice("a", "b", "a"), "'a' is there twice"),
     "option that cannot be hashed": (Choice([1], [2]), "hashable"),
-    "hidden option that cannot be hashed": (Choice((1, [2])), "hashable"),
+    "hidden option that cannot be hashed": (Choice((1, [2]), 3), "hashable"),
+    "a list for its options": (Choice(["relu", "tanh"]), "one by one"),
+    "a tuple for its options": (Choice(("relu", "tanh")), "one by one"),
     "a plain tuple": ((0.0, 1.0), "Float, an Int or a Choice"),
     "a class for an instance": (Float, "Float, an Int or a Choice"),
 }
