@@ -98,10 +98,15 @@ def clean(data: Dataset) -> Dataset:
 
 
 def standardise(data: Dataset) -> tuple[Dataset, Array, Array]:
-    """The data with values of mean 0 and variance 1, and the mean and standard deviation they had."""
-    n = jnp.maximum(data.mask.sum(), 1)
-    mean = jnp.sum(jnp.where(data.mask, data.y, 0.0)) / n
-    variance = jnp.sum(jnp.where(data.mask, (data.y - mean) ** 2, 0.0)) / n
-    # equal values have no scale of their own: they become zeros
-    scale = jnp.sqrt(jnp.where(variance > 0, variance, 1.0))
-    return data._replace(y=jnp.where(data.mask, (data.y - mean) / scale, 0.0)), mean, scale
+    """The data with values of mean 0 and variance 1, and the mean and standard deviation they had.
+
+    Values that are equal but for rounding have no scale of their own: they become zeros, and the scale is 1.
+    """
+    y, n = jnp.where(data.mask, data.y, 0.0), jnp.maximum(data.mask.sum(), 1)
+    mean = y.sum() / n
+    deviation = jnp.where(data.mask, y - mean, 0.0)
+    variance = jnp.sum(deviation**2) / n
+    rounding = 8 * jnp.finfo(y.dtype).eps * jnp.max(jnp.abs(y))
+    constant = variance <= rounding**2
+    scale = jnp.sqrt(jnp.where(constant, 1.0, variance))
+    return data._replace(y=jnp.where(constant, 0.0, deviation / scale)), mean, scale

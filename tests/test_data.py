@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bonas.data import Dataset, append, clean, dataset, empty, grow
+from bonas.data import Dataset, append, clean, dataset, empty, grow, standardise
 
 X = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
 Y = np.array([1.5, -2.5])
@@ -218,3 +218,23 @@ def test_gradients_through_clean_data_are_numbers():
     dirty = data._replace(x=data.x.at[2].set(jnp.nan))
     slope = jax.grad(lambda s: jnp.sum(jnp.where(data.mask, jnp.sin(s * clean(dirty).x), 0.0)))(2.0)
     np.testing.assert_allclose(slope, (X[:, 0] * np.cos(2.0 * X[:, 0])).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e-9, 3.3e6, 0.0])
+@pytest.mark.parametrize("n", [1, 3, 7])
+def test_equal_values_have_no_scale(n, value):
+    """The mean of equal values differs from them by rounding, which is no spread."""
+    scaled, mean, scale = standardise(dataset(np.random.default_rng(0).random((n, 2)), np.full(n, value), capacity=9))
+    np.testing.assert_array_equal(scaled.y, 0.0)
+    np.testing.assert_allclose([mean, scale], [value, 1.0], rtol=1e-12)
+
+
+def test_standardised_values_have_mean_zero_and_variance_one_whatever_is_behind_the_mask():
+    x, y = np.random.default_rng(0).random((6, 2)), np.array([3.0, -1.0, 4.0, 1.0, 5.0, 9.0])
+    data = dataset(x, y, capacity=8)
+    data = data._replace(y=data.y.at[6:].set(jnp.nan))
+    scaled, mean, scale = standardise(data)
+    np.testing.assert_allclose(scaled.y[:6, 0], (y - y.mean()) / y.std(), rtol=1e-12)
+    np.testing.assert_allclose([mean, scale], [y.mean(), y.std()], rtol=1e-12)
+    gradient = jax.grad(lambda y: standardise(data._replace(y=y))[0].y[0, 0])(data.y)
+    assert jnp.isfinite(gradient).all()

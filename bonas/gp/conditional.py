@@ -8,7 +8,6 @@ a point, active(x (d,)) -> (d,) bool, such as `space.active`, with `categories=s
 
 import dataclasses
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -56,10 +55,15 @@ def wedge(active: Active, base: Kernel | None = None, *, categories: tuple[int, 
     return _conditional("wedge", *_columns(active, categories), base or matern52(), product)
 
 
-def _columns(active: Active, categories: tuple[int, ...]) -> tuple[Callable[[Array], Array], tuple[int, ...]]:
-    """Which columns matter, and how many options each has."""
+def _columns(active: Active, categories: tuple[int, ...]) -> tuple[Active, tuple[int, ...]]:
+    """What tells which columns matter, and how many options each has.
+
+    `space.active` stands for its space: methods of equal spaces are not equal, and every new one would be compiled anew.
+    """
     if isinstance(active, Space):
-        return active.active, active.categories
+        return active, active.categories
+    if getattr(active, "__func__", None) is Space.active:
+        return active.__self__, tuple(categories)
     if not callable(active):
         raise ValueError(f"expected a Space, or a function that tells which columns of a point are active; got {active!r}")
     return active, tuple(categories)
@@ -189,10 +193,9 @@ _FORMS = {
 
 
 @cache
-def _conditional(
-    form: str, active: Callable[[Array], Array], categories: tuple[int, ...], base: Kernel, product: bool
-) -> Kernel:
+def _conditional(form: str, columns: Active, categories: tuple[int, ...], base: Kernel, product: bool) -> Kernel:
     check_kernel(base)
+    active = columns.active if isinstance(columns, Space) else columns
     place_prior, numbers, option = _FORMS[form]
     number_columns = [i for i, m in enumerate(categories) if not m]
     choice_columns = [i for i, m in enumerate(categories) if m]
@@ -207,9 +210,9 @@ def _conditional(
         """One vector a column."""
         on = active(x)
         pairs = numbers(params, x, on)
-        columns = number_columns if categories else range(len(x))
+        plain = number_columns if categories else range(len(x))
         options = [option(params, i, _indicator(x[i], categories[i]), on[i]) for i in choice_columns]
-        return [pairs[i] for i in columns] + options
+        return [pairs[i] for i in plain] + options
 
     def embed(params: Params, x: Array) -> Array:
         if choice_columns:
@@ -232,9 +235,9 @@ def _conditional(
         if not product:
             rows = jax.vmap(lambda x: embed(params, x))
             return gram(base, joint(params), rows(a), rows(b))
-        columns = jax.vmap(lambda x: blocks(params, x))
+        split = jax.vmap(lambda x: blocks(params, x))
         result = params["variance"]
-        for p, q in zip(columns(a), columns(b), strict=True):
+        for p, q in zip(split(a), split(b), strict=True):
             result = result * gram(base, factor(params), p, q)
         return result
 

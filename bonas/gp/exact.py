@@ -55,7 +55,7 @@ def condition(
     noise may be a number or one variance a row (n,); mean_params is needed by a mean with parameters only.
     """
     _check(kernel, params, data, noise, mean)
-    return _condition(kernel, params, data, noise, mean, mean_params or {})
+    return _condition(kernel, params, data, noise, mean, {} if mean_params is None else mean_params)
 
 
 @jax.jit
@@ -77,7 +77,7 @@ def log_evidence(
 ) -> Array:
     """log p(y | x, params), () : log N(y; mean, K + noise I) over the observed rows."""
     _check(kernel, params, data, noise, mean)
-    return _log_evidence(kernel, params, data, noise, mean, mean_params or {})
+    return _log_evidence(kernel, params, data, noise, mean, {} if mean_params is None else mean_params)
 
 
 @jax.jit

@@ -83,7 +83,7 @@ def check_kernel(kernel) -> None:
 
 
 def check_params(kernel: Kernel, params: Params, d: int) -> None:
-    """A ValueError that names what is missing from, too much in, or of the wrong shape in the parameters of a kernel."""
+    """A ValueError that names what is missing from, or of the wrong shape in, the parameters of a kernel."""
     _compare("kernel", kernel.prior(d), params)
 
 

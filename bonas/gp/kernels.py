@@ -20,9 +20,8 @@ def isotropic(
     prior: Callable[[int], Params],
     embed: Callable[[Params, Array], Array],
     profile: Callable[[Params, Array], Array],
-    categories: tuple[int, ...] | None = None,
 ) -> Kernel:
-    """variance · profile(‖embed(a) − embed(b)‖²): every stationary kernel, and every conditional one.
+    """variance · profile(‖embed(a) − embed(b)‖²): every stationary kernel.
 
     embed(params, x (d,)) -> features; profile(params, r2) maps squared distances, of any shape, to correlations.
     """
@@ -35,7 +34,7 @@ def isotropic(
         rows = jax.vmap(lambda x: embed(params, x))
         return params["variance"] * profile(params, squared_distances(rows(a), rows(b)))
 
-    return Kernel(prior, value, matrix, categories)
+    return Kernel(prior, value, matrix)
 
 
 def scaled(params: Params, x: Array) -> Array:

@@ -43,7 +43,7 @@ def spearmint(d: int) -> dict:
 
 
 def spearmint_noise() -> dist.Distribution:
-    """Spearmint's horseshoe on the noise variance, of scale 0.1 (R-S7)."""
+    """Spearmint's horseshoe on the noise variance, of scale 0.1 (R-S7). For sampling: its pole at 0 leaves MAP no optimum."""
     return Horseshoe(0.1)
 
 

@@ -1,4 +1,7 @@
-"""How unknown parameters become known: one call shape for all, method(key, log_density, start) -> (samples, Info)."""
+"""How unknown parameters become known: one call shape for all, method(key, log_density, start) -> (samples, Info).
+
+Call them inside `jax.jit` with the data as an argument, and they are compiled once; a plain call compiles every time.
+"""
 
 from bonas.infer.diagnostics import effective_sample_size as effective_sample_size
 from bonas.infer.diagnostics import r_hat as r_hat

@@ -34,15 +34,17 @@ def maximise(
 ) -> tuple[Tree, Info]:
     """The highest point found, with a leading axis of 1, from `start` and `restarts` draws of draw(key).
 
-    steps: evaluations of the density and its gradient a start. From a warm start ten do.
+    steps: evaluations of the density and its gradient a start, after the first. From a warm start ten do.
     longest: the most any coordinate moves in one step; on the scale of logarithms, two is a factor of seven.
     tolerance: Info.accept is 1 where the norm of the gradient is below it, relative to 1 + |log density|.
     """
     if restarts and draw is None:
         raise ValueError("restarts need a draw(key) that gives starting points, such as `target.draw`")
     density, vector, unflatten = flat(log_density, start)
-    draws = [ravel_pytree(draw(k))[0].astype(vector.dtype) for k in jax.random.split(key, restarts)] if draw else []
-    starts = jnp.stack([vector, *draws])
+    starts = vector[None]
+    if draw is not None and restarts:
+        draws = jax.vmap(lambda k: ravel_pytree(draw(k))[0])(jax.random.split(key, restarts))
+        starts = jnp.concatenate([starts, draws.astype(vector.dtype)])
 
     def climb(z):
         return _descend(lambda point: -density(point), z, steps=steps, memory=memory, longest=longest)

@@ -21,6 +21,10 @@ _COMPARE = {
 }
 
 
+# Units of rounding between a number and itself after the way to the unit cube and back, logarithms included.
+_ROUNDING = 256
+
+
 @dataclass(frozen=True)
 class Terms:
     """A condition written as a dict: every (name, comparison, number) must hold. Hashable, and can be stored."""
@@ -30,8 +34,16 @@ class Terms:
     def __call__(self, values: Mapping[str, Any]):
         holds = jnp.asarray(True)
         for name, comparison, number in self.terms:
-            holds = holds & _COMPARE[comparison](values[name], number)
+            holds = holds & _COMPARE[comparison](_rounded(values[name], number), number)
         return holds
+
+
+def _rounded(value, number):
+    """A real value that is the number but for rounding is the number, so that a condition holds at its own threshold."""
+    if not jnp.issubdtype(jnp.result_type(value), jnp.floating):
+        return value
+    near = jnp.abs(value - number) <= _ROUNDING * jnp.finfo(jnp.result_type(value)).eps * abs(number)
+    return jnp.where(near, number, value)
 
 
 Condition = Callable[[Mapping[str, Any]], Any]

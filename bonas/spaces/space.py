@@ -130,7 +130,7 @@ class Space:
                 raise ValueError(f"parameter {name!r} is missing")
             if not needed and name in config:
                 raise ValueError(f"parameter {name!r} has no meaning here: its condition does not hold")
-        return u
+        return self.snap(u)
 
     def neighbours(self, u: ArrayLike) -> Array:
         """The points (k, d) one step away from a row in one integer or Choice; k is fixed, so it is traceable.

@@ -101,3 +101,28 @@ def test_a_condition_that_ignores_what_it_reads_is_refused():
             act=bonas.Choice("relu", "tanh"),
             width=bonas.Int(4, 256, when=lambda p: (p["depth"] >= 2) & (p["act"] == "relu")),
         )
+
+
+def test_kernels_of_equal_spaces_are_one():
+    def space():
+        return bonas.Space(depth=bonas.Int(1, 3), width=bonas.Int(1, 9, when={"depth": (">=", 2)}))
+
+    assert gp.arc(space()) is gp.arc(space())
+    assert gp.box(space().active) is gp.box(space().active)
+
+
+@pytest.mark.parametrize("threshold", [0.01, 0.37, 3e-4])
+def test_a_condition_on_a_real_number_holds_at_its_own_threshold(threshold):
+    lr = bonas.Float(1e-5, 1.0, log=True)
+    space = bonas.Space(lr=lr, momentum=bonas.Float(0.0, 1.0, when={"lr": (">=", threshold)}))
+    config = {"lr": threshold, "momentum": 0.5}
+    assert set(space.decode(space.encode(config))) == set(config)
+
+
+def test_conflicting_values_at_one_point_are_averaged_to_seven_digits():
+    """Two values at each of 8 points, no noise: with jitter j the posterior mean there is their average to within j."""
+    x = np.repeat(np.linspace(0, 1, 8), 2)[:, None]
+    y = np.sin(4 * x[:, 0]) + np.tile([0.05, -0.05], 8)
+    posterior = gp.condition(gp.matern52(), {"variance": 1.0, "lengthscale": 0.3}, bonas.dataset(x, y), noise=0.0)
+    assert posterior.jitter > 0
+    np.testing.assert_allclose(gp.predict(posterior, x[::2]).mean, np.sin(4 * x[::2, 0]), atol=1e-6)
