@@ -13,7 +13,7 @@ import optax
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from bonas.infer.target import Info, Tree, flat
+from bonas.infer.target import Info, Tree, choose, flat
 
 _ARMIJO = 1e-4  # the usual share of the promised improvement that counts as enough
 _SHORTEN = 0.3  # how much of the step is kept after a failure
@@ -85,8 +85,8 @@ def _descend(loss: Callable[[Array], Array], start: Array, *, steps: int, memory
         scaled, updated = lbfgs.update(trial_gradient, state, trial)
         # a pair that is too flat is left out, but the next one is still measured from here
         passed = state._replace(count=jnp.maximum(state.count, 1), params=trial, updates=trial_gradient)
-        state = _choose(taken, _choose(curved, updated, passed), state)
-        point, value, gradient = _choose(taken, (trial, trial_value, trial_gradient), (point, value, gradient))
+        state = choose(taken, choose(curved, updated, passed), state)
+        point, value, gradient = choose(taken, (trial, trial_value, trial_gradient), (point, value, gradient))
         direction = jnp.where(taken, towards(gradient, jnp.where(curved, scaled, 0.0)), direction)
         return (point, value, gradient, direction, jnp.where(taken, 1.0, _SHORTEN * length), state), None
 
@@ -95,7 +95,3 @@ def _descend(loss: Callable[[Array], Array], start: Array, *, steps: int, memory
     carry = (start, one * jnp.inf, nowhere, nowhere, one, lbfgs.init(start))
     (point, value, gradient, *_), _ = jax.lax.scan(step, carry, None, length=steps + 1)
     return point, value, gradient
-
-
-def _choose(condition, yes, no):
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

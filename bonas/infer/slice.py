@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from bonas.infer.target import Info, Tree, check_counts, flat
+from bonas.infer.target import Info, Tree, check_counts, choose, flat
 
 _LEFT, _RIGHT, _INSIDE = 0, 1, 2  # what the next evaluation tests
 _HOPELESS = 100  # rejections after which the interval has shrunk to rounding: the coordinate stays where it is
@@ -91,7 +91,7 @@ def slice_sample(
         done = (state.phase == _INSIDE) & (above | (state.rejected >= _HOPELESS))
         moved = _finish(state, probe, value, above, burn=burn, thin=thin, patience=patience, most=most)
         moved = _begin(moved, uniform[1:], most)
-        return _choose(done, moved, _narrow_down(state, probe, above))
+        return choose(done, moved, _narrow_down(state, probe, above))
 
     begun = _begin(first, jax.random.uniform(jax.random.fold_in(key, 0), (3,), vector.dtype), most)
     last = jax.lax.while_loop(unfinished, evaluate_once, begun)
@@ -160,7 +160,3 @@ def _finish(state: _State, probe, value, above, *, burn: int, thin: int, patienc
         samples=state.samples.at[row].set(z, mode="drop"),
         densities=state.densities.at[row].set(value, mode="drop"),
     )
-
-
-def _choose(condition, yes, no):
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

@@ -127,3 +127,8 @@ def flat(log_density: Callable[[Tree], Array], start: Tree) -> tuple[Callable[[A
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     return density, vector, unflatten
+
+
+def choose(condition: Array, yes: Tree, no: Tree) -> Tree:
+    """One of two pytrees of the same shapes, by a condition known at run time only."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
