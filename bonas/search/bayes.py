@@ -10,7 +10,7 @@ from jax import Array
 from bonas.acquire.analytic import log_ei
 from bonas.acquire.maximise import Maximiser, enumerated, refined, shifted, sobol
 from bonas.data import Dataset, append, empty, standardise
-from bonas.search.types import AskInfo, Search, Trial
+from bonas.search.types import AskInfo, Search, Trial, ask_info
 from bonas.spaces import Space
 from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
@@ -75,28 +75,20 @@ def bayes(
             return acquisition(mean, std, best)
 
         chosen = search_box.maximise(pick_key, score, around, state.data.x, counts)
-        info = AskInfo(
+        info = ask_info(
+            state.data.x,
             acquisition=chosen.score,
             flat=chosen.flat,
             jitter=fit_info.jitter,
             converged=fit_info.converged,
             duplicates=chosen.duplicates,
             exhausted=jnp.sum(counts) >= space.size,
-            random=jnp.asarray(False),
         )
         return chosen.x, state._replace(model=fitted), info
 
     def design(key: Array, state: BayesState) -> tuple[Array, BayesState, AskInfo]:
-        yes, no, zero = jnp.asarray(True), jnp.asarray(False), jnp.zeros((), state.data.x.dtype)
-        info = AskInfo(
-            acquisition=zero * jnp.nan,
-            flat=no,
-            jitter=zero,
-            converged=yes,
-            duplicates=jnp.zeros((), int),
-            exhausted=no,
-            random=yes,
-        )
+        planned = state.data.size < k
+        info = ask_info(state.data.x, random=True, fallback=jnp.where(planned, 0, 1))
         return first_or_random(key, state), state, info
 
     def first_or_random(key: Array, state: BayesState) -> Array:

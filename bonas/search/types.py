@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from bonas.spaces import Space
 
@@ -20,6 +22,14 @@ class Trial(NamedTuple):
     ok: Array  # () bool: false is a failed evaluation
 
 
+# What an ask did instead of what it was set to do; AskInfo.fallback is a position in this list.
+FALLBACKS = (
+    "none",
+    "no evaluation has succeeded yet: a random point",
+    "the fit was not finite: the last good hyperparameters were kept",
+)
+
+
 class AskInfo(NamedTuple):
     """What an ask did: nothing falls back silently."""
 
@@ -30,6 +40,16 @@ class AskInfo(NamedTuple):
     duplicates: Array  # () int: better-scored candidates passed over because they were tried before
     exhausted: Array  # () bool: every point of a finite space has been tried
     random: Array  # () bool: the point is of the initial design, or random
+    fallback: Array  # () int: which of FALLBACKS
+
+
+def ask_info(like: Array, **known: ArrayLike) -> AskInfo:
+    """A report in the precision of `like`: what is not given says that nothing was computed and nothing went wrong."""
+    real, whole = like.dtype, jnp.arange(1).dtype
+    kinds = {"acquisition": real, "flat": bool, "jitter": real, "converged": bool, "duplicates": whole}
+    kinds |= {"exhausted": bool, "random": bool, "fallback": whole}
+    plain: dict[str, ArrayLike] = dict.fromkeys(kinds, 0) | {"acquisition": jnp.nan, "converged": True}
+    return AskInfo(**{name: jnp.asarray(value, kinds[name]) for name, value in (plain | known).items()})
 
 
 @jax.tree_util.register_static
