@@ -46,9 +46,9 @@ class AskInfo(NamedTuple):
 def ask_info(like: Array, **known: ArrayLike) -> AskInfo:
     """A report in the precision of `like`: what is not given says that nothing was computed and nothing went wrong."""
     real, whole = like.dtype, jnp.arange(1).dtype
-    kinds = {"acquisition": real, "flat": bool, "jitter": real, "converged": bool, "duplicates": whole}
+    kinds: dict[str, Any] = {"acquisition": real, "flat": bool, "jitter": real, "converged": bool, "duplicates": whole}
     kinds |= {"exhausted": bool, "random": bool, "fallback": whole}
-    plain: dict[str, ArrayLike] = dict.fromkeys(kinds, 0) | {"acquisition": jnp.nan, "converged": True}
+    plain: dict[str, Any] = dict.fromkeys(kinds, 0) | {"acquisition": jnp.nan, "converged": True}
     return AskInfo(**{name: jnp.asarray(value, kinds[name]) for name, value in (plain | known).items()})
 
 
