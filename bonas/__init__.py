@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bonas import acquire as acquire
     from bonas import gp as gp
     from bonas import infer as infer
+    from bonas import plots as plots
     from bonas import problems as problems
     from bonas import search as search
     from bonas import surrogates as surrogates
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bonas.data import grow as grow
     from bonas.data import standardise as standardise
     from bonas.search.bayes import bayes as bayes
+    from bonas.search.minimise import minimise as minimise
     from bonas.search.run import run as run
     from bonas.search.run import run_many as run_many
     from bonas.search.types import Trial as Trial
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("acquire", "gp", "infer", "problems", "search", "surrogates")  # modules that are names of their own
+_ROOMS = ("acquire", "gp", "infer", "plots", "problems", "search", "surrogates")  # modules that are names of their own
 _HOMES = {  # name -> the module it lives in
     "Dataset": "bonas.data",
     "dataset": "bonas.data",
@@ -53,6 +55,7 @@ _HOMES = {  # name -> the module it lives in
     "Choice": "bonas.spaces",
     "Space": "bonas.spaces",
     "bayes": "bonas.search.bayes",
+    "minimise": "bonas.search.minimise",
     "run": "bonas.search.run",
     "run_many": "bonas.search.run",
     "Trial": "bonas.search.types",

@@ -14,6 +14,7 @@ from bonas.data import Dataset, empty
 from bonas.gp import Kernel, Mean, Posterior, Prediction, priors
 from bonas.gp.hyper import Noise
 from bonas.infer import Info, Target, hmc, maximise, nuts, slice_sample
+from bonas.spaces import Space
 
 
 class FitInfo(NamedTuple):
@@ -21,6 +22,7 @@ class FitInfo(NamedTuple):
 
     log_density: Array  # () of the hyperparameters, the mean over samples
     converged: Array  # () bool: an optimum was reached, or no trajectory diverged
+    finite: Array  # () bool: false where the last good parameters were kept, because the new ones were not numbers
     jitter: Array  # () the largest added to a covariance; 0 where none was needed
 
 
@@ -33,14 +35,20 @@ class Surrogate:
     fit: (key, Dataset, state) -> (state, FitInfo), warm-started from the last state.
     update: (Dataset, state) -> state: the same parameters given other data, such as values imagined at pending points.
     predict: (state, x (m, d)) -> Prediction(mean (s, m), std (s, m)); s hyperparameter samples for a GP.
+    covariance: (state, x (m, d), at (k, d)) -> (s, m, k) of the latent values between the two sets of points.
     sample: (key, state, x (m, d), k) -> (k, m) joint draws.
+    adapt: space -> Surrogate, the same model told which columns are options and when they count; a search calls it.
+    evidence: whether FitInfo.log_density is a density of the data, by which scales of the output can be compared.
     """
 
     init: Callable[[int, int, int], Any]
     fit: Callable[[Array, Dataset, Any], tuple[Any, FitInfo]]
     update: Callable[[Dataset, Any], Any]
     predict: Callable[[Any, Array], Prediction]
+    covariance: Callable[[Any, Array, Array], Array]
     sample: Callable[[Array, Any, Array, int], Array]
+    adapt: Callable[[Space], "Surrogate"] | None = None
+    evidence: bool = False
 
 
 class GPState(NamedTuple):
@@ -60,12 +68,15 @@ def gp(
     infer: str = "map",
     samples: int = 16,
     steps: int = 20,
-    restarts: int = 1,
+    restarts: int = 0,
 ) -> Surrogate:
     """A Gaussian process with its hyperparameters inferred anew at every fit, from the last fit's.
 
-    infer: "map" (one optimum by `steps` evaluations from the last one, the middle of the prior and `restarts` − 1 draws),
-        "slice", "hmc" or "nuts" (`samples` draws, over which acquisitions are averaged).
+    kernel: by default the one that suits the space of the search (`default_kernel`). A given one is told by the search
+        which columns are options, so none is taken for a number.
+    infer: "map" (the optimum found by `steps` evaluations from the last one, or from the middle of the prior where that
+        is better, and by as many from each of `restarts` draws of the prior), "slice", "hmc" or "nuts" (`samples` draws,
+        over which acquisitions are averaged).
     """
     if infer not in _METHODS:
         raise ValueError(f"infer is one of {', '.join(_METHODS)}; got {infer!r}")
@@ -89,18 +100,20 @@ def gp(
         target = target_of(data)
         last = jax.tree.map(lambda leaf: leaf[-1], state.z)
         z, info, scale = _METHODS[infer](key, target, last, state.scale, samples=s, steps=steps, restarts=restarts)
-        # numerical trouble: the last good parameters are kept, and the report says so
         fine = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(z)]).all()
         z = jax.tree.map(lambda new, old: jnp.where(fine, new, old), z, state.z)
         posterior = condition(target, z, data)
         converged = fine & jnp.where(infer == "map", info.accept.all(), ~info.diverging.any())
-        return GPState(z, scale, posterior), FitInfo(info.log_density.mean(), converged, posterior.jitter.max())
+        return GPState(z, scale, posterior), FitInfo(info.log_density.mean(), converged, fine, posterior.jitter.max())
 
     def update(data: Dataset, state: GPState) -> GPState:
         return state._replace(posterior=condition(target_of(data), state.z, data))
 
     def predict(state: GPState, x: Array) -> Prediction:
         return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)
+
+    def covariance(state: GPState, x: Array, at: Array) -> Array:
+        return jax.vmap(gaussian.covariance, (0, None, None))(state.posterior, x, at)
 
     def sample(key: Array, state: GPState, x: Array, k: int) -> Array:
         """The i-th draw is from the i-th hyperparameter sample, in turn."""
@@ -110,16 +123,26 @@ def gp(
         )
         return jnp.swapaxes(draws, 0, 1).reshape(each * s, len(x))[:k]
 
-    return Surrogate(init, fit, update, predict, sample)
+    def adapt(space: Space) -> Surrogate:
+        fitting = gaussian.without_order(kernel, space.categories) if kernel else default_kernel(space)
+        return gp(fitting, noise=noise, mean=mean, infer=infer, samples=samples, steps=steps, restarts=restarts)
+
+    return Surrogate(init, fit, update, predict, covariance, sample, adapt, evidence=True)
+
+
+def default_kernel(space: Space) -> Kernel:
+    """Squared exponential; Matérn 5/2 on arcs where parameters come and go; options have no order."""
+    if any(parameter.when is not None for parameter in space.parameters.values()):
+        return gaussian.arc(space)
+    return gaussian.without_order(gaussian.se(), space.categories)
 
 
 def _map(key, target, last, scale, *, samples, steps, restarts) -> tuple[Any, Info, Array]:
-    """The better of the optimum near the last one and those near fresh starts."""
-
-    def fresh(key):
-        return target.start if restarts == 1 else target.draw(key)
-
-    z, info = maximise(key, target.maximising, last, draw=fresh if restarts else None, restarts=restarts, steps=steps)
+    """The optimum near the last one or the middle of the prior, whichever is better now, or near a draw from the prior."""
+    both = jax.tree.map(lambda a, b: jnp.stack([a, b]), last, target.start)
+    better = jnp.argmax(jax.vmap(target.maximising)(both))
+    start = jax.tree.map(lambda leaf: leaf[better], both)
+    z, info = maximise(key, target.maximising, start, draw=target.draw, restarts=restarts, steps=steps)
     return z, info, scale
 
 

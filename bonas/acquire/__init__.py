@@ -1,5 +1,12 @@
-"""Where to look next: scores of candidates, to be maximised."""
+"""Where to look next: scores of candidates, to be maximised, and ways to choose by them."""
 
+from bonas.acquire.acquisition import Acquisition as Acquisition
+from bonas.acquire.acquisition import Outlook as Outlook
+from bonas.acquire.acquisition import closed as closed
+from bonas.acquire.acquisition import feasible as feasible
+from bonas.acquire.acquisition import penalised as penalised
+from bonas.acquire.acquisition import per_second as per_second
+from bonas.acquire.acquisition import scheduled_lcb as scheduled_lcb
 from bonas.acquire.analytic import ei as ei
 from bonas.acquire.analytic import greedy as greedy
 from bonas.acquire.analytic import kappa_schedule as kappa_schedule
@@ -9,3 +16,18 @@ from bonas.acquire.analytic import log_h as log_h
 from bonas.acquire.analytic import log_ndtr as log_ndtr
 from bonas.acquire.analytic import log_pi as log_pi
 from bonas.acquire.analytic import pi as pi
+from bonas.acquire.batch import batch_ei as batch_ei
+from bonas.acquire.batch import believer as believer
+from bonas.acquire.batch import constant_liar as constant_liar
+from bonas.acquire.batch import dreamer as dreamer
+from bonas.acquire.batch import q_ei as q_ei
+from bonas.acquire.batch import thompson as thompson
+from bonas.acquire.batch import under_sampled as under_sampled
+from bonas.acquire.entropy import entropy as entropy
+from bonas.acquire.maximise import Maximiser as Maximiser
+from bonas.acquire.maximise import Pick as Pick
+from bonas.acquire.maximise import enumerated as enumerated
+from bonas.acquire.maximise import refined as refined
+from bonas.acquire.maximise import uniform as uniform
+from bonas.acquire.portfolio import hedge as hedge
+from bonas.acquire.portfolio import top_two as top_two

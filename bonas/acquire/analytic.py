@@ -107,7 +107,8 @@ def kappa_schedule(step: ArrayLike, d: int, delta: float = 0.1) -> Array:
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta is a probability between 0 and 1; got {delta}")
-    return jnp.sqrt((d + 4.0) * jnp.log(step) + 2.0 * math.log(math.pi**2 / (3.0 * delta)))
+    # a 32-bit integer alone would have a 32-bit logarithm
+    return jnp.sqrt((d + 4.0) * jnp.log(jnp.asarray(step, float)) + 2.0 * math.log(math.pi**2 / (3.0 * delta)))
 
 
 def _standardise(mean, std, best, xi):

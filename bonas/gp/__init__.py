@@ -13,6 +13,7 @@ from bonas.gp.conditional import without_order as without_order
 from bonas.gp.exact import Posterior as Posterior
 from bonas.gp.exact import Prediction as Prediction
 from bonas.gp.exact import condition as condition
+from bonas.gp.exact import covariance as covariance
 from bonas.gp.exact import joint as joint
 from bonas.gp.exact import log_evidence as log_evidence
 from bonas.gp.exact import predict as predict

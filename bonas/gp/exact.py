@@ -127,13 +127,24 @@ def _predict(posterior: Posterior, x: Array) -> Prediction:
 
 def joint(posterior: Posterior, x: ArrayLike) -> tuple[Array, Array]:
     """Mean (m,) and covariance (m, m) of the latent function at x (m, d)."""
-    return _covariance(posterior, jnp.asarray(x))
+    return _all_pairs(posterior, jnp.asarray(x))
 
 
 @jax.jit
-def _covariance(posterior: Posterior, x: Array) -> tuple[Array, Array]:
+def _all_pairs(posterior: Posterior, x: Array) -> tuple[Array, Array]:
     mean, white = _project(posterior, x)
     return mean, gram(posterior.kernel, posterior.params, x, x) - white.T @ white
+
+
+def covariance(posterior: Posterior, a: ArrayLike, b: ArrayLike) -> Array:
+    """Covariance (m, k) of the latent function between the points a (m, d) and b (k, d)."""
+    return _between(posterior, jnp.asarray(a), jnp.asarray(b))
+
+
+@jax.jit
+def _between(posterior: Posterior, a: Array, b: Array) -> Array:
+    (_, left), (_, right) = _project(posterior, a), _project(posterior, b)
+    return gram(posterior.kernel, posterior.params, a, b) - left.T @ right
 
 
 def sample(key: Array, posterior: Posterior, x: ArrayLike, k: int) -> Array:
@@ -146,7 +157,7 @@ def sample(key: Array, posterior: Posterior, x: ArrayLike, k: int) -> Array:
 
 @partial(jax.jit, static_argnums=3)
 def _sample(key: Array, posterior: Posterior, x: Array, k: int) -> Array:
-    mean, cov = _covariance(posterior, x)
+    mean, cov = _all_pairs(posterior, x)
     rounding = _ROUNDING * jnp.finfo(cov.dtype).eps * variances(posterior.kernel, posterior.params, x)
     lower, _ = factorise(cov + jnp.diag(rounding), jnp.ones(len(x), bool))
     return mean[None, :] + jax.random.normal(key, (k, len(x)), cov.dtype) @ lower.T

@@ -1,15 +1,16 @@
-"""Maximum a posteriori by L-BFGS in a fixed number of evaluations.
+"""Maximum a posteriori by BFGS in a fixed number of evaluations.
 
 A line search inside an iteration is a loop of unknown length, and under `vmap` every lane waits for the longest. Here each
 iteration evaluates the density once: the trial point is taken if it is an improvement, and otherwise the step is
-shortened for the next iteration. Lanes never wait, and the cost is known before.
+shortened for the next iteration. Lanes never wait, and the cost is known before. Hyperparameters are few: their inverse
+Hessian is kept as a whole, which takes fewer and simpler operations than a limited memory of it.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
@@ -20,6 +21,17 @@ _SHORTEN = 0.3  # how much of the step is kept after a failure
 _CURVATURE = 1e-10  # pairs flatter than this, relative to the step, would spoil the memory
 
 
+class _Climb(NamedTuple):
+    """Where an ascent is, and where it goes next."""
+
+    point: Array  # (p,)
+    value: Array  # ()
+    gradient: Array  # (p,)
+    direction: Array  # (p,)
+    length: Array  # () of the next step, as a share of the direction
+    inverse: Array  # (p, p) of the Hessian, as far as it is known
+
+
 def maximise(
     key: Array,
     log_density: Callable[[Tree], Array],
@@ -28,7 +40,6 @@ def maximise(
     draw: Callable[[Array], Tree] | None = None,
     restarts: int = 0,
     steps: int = 50,
-    memory: int = 8,
     longest: float = 2.0,
     tolerance: float = 1e-4,
 ) -> tuple[Tree, Info]:
@@ -47,7 +58,7 @@ def maximise(
         starts = jnp.concatenate([starts, draws.astype(vector.dtype)])
 
     def climb(z):
-        return _descend(lambda point: -density(point), z, steps=steps, memory=memory, longest=longest)
+        return _descend(lambda point: -density(point), z, steps=steps, longest=longest)
 
     points, losses, gradients = jax.vmap(climb)(starts)
     best = jnp.argmin(losses)
@@ -62,36 +73,48 @@ def maximise(
     return jax.tree.map(lambda leaf: leaf[None], unflatten(points[best])), info
 
 
-def _descend(loss: Callable[[Array], Array], start: Array, *, steps: int, memory: int, longest: float):
+def _descend(loss: Callable[[Array], Array], start: Array, *, steps: int, longest: float):
     """The lowest point, its loss and gradient after a fixed number of evaluations."""
-    lbfgs = optax.scale_by_lbfgs(memory)
     value_and_grad = jax.value_and_grad(loss)
 
-    def towards(gradient, scaled):
-        """A descent direction of bounded length: the quasi-Newton one, or the gradient where that is none."""
-        descends = (scaled @ gradient > 0) & jnp.isfinite(scaled).all()
-        unit = gradient / jnp.maximum(jnp.linalg.norm(gradient), 1.0)
-        direction = -jnp.where(descends, scaled, unit)
-        return direction * jnp.minimum(1.0, longest / jnp.maximum(jnp.max(jnp.abs(direction)), 1e-30))
-
-    def step(carry, _):
-        point, value, gradient, direction, length, state = carry
-        trial = point + length * direction
-        trial_value, trial_gradient = value_and_grad(trial)
-        enough = trial_value <= value + _ARMIJO * length * (direction @ gradient)
-        taken = enough & jnp.isfinite(trial_gradient).all()
-        change = trial - point
-        curved = change @ (trial_gradient - gradient) > _CURVATURE * (change @ change)
-        scaled, updated = lbfgs.update(trial_gradient, state, trial)
-        # a pair that is too flat is left out, but the next one is still measured from here
-        passed = state._replace(count=jnp.maximum(state.count, 1), params=trial, updates=trial_gradient)
-        state = choose(taken, choose(curved, updated, passed), state)
-        point, value, gradient = choose(taken, (trial, trial_value, trial_gradient), (point, value, gradient))
-        direction = jnp.where(taken, towards(gradient, jnp.where(curved, scaled, 0.0)), direction)
-        return (point, value, gradient, direction, jnp.where(taken, 1.0, _SHORTEN * length), state), None
+    def step(carry: _Climb, _):
+        trial = carry.point + carry.length * carry.direction
+        value, gradient = value_and_grad(trial)
+        enough = value <= carry.value + _ARMIJO * carry.length * (carry.direction @ carry.gradient)
+        taken = enough & jnp.isfinite(gradient).all()
+        inverse = _learn(carry, trial - carry.point, gradient - carry.gradient)
+        moved = _Climb(trial, value, gradient, _towards(inverse, gradient, longest), jnp.ones_like(carry.length), inverse)
+        return choose(taken, moved, carry._replace(length=_SHORTEN * carry.length)), None
 
     # The first step goes nowhere from an infinite value: it evaluates the start, so the density is compiled once.
     nowhere, one = jnp.zeros_like(start), jnp.ones((), start.dtype)
-    carry = (start, one * jnp.inf, nowhere, nowhere, one, lbfgs.init(start))
-    (point, value, gradient, *_), _ = jax.lax.scan(step, carry, None, length=steps + 1)
-    return point, value, gradient
+    begin = _Climb(start, one * jnp.inf, nowhere, nowhere, one, jnp.zeros((len(start), len(start)), start.dtype))
+    last, _ = jax.lax.scan(step, begin, None, length=steps + 1)
+    return last.point, last.value, last.gradient
+
+
+def _learn(carry: _Climb, move: Array, change: Array) -> Array:
+    """The inverse Hessian (p, p) after a move and the change of gradient along it: Nocedal & Wright 2006, eq. 6.17.
+
+    Before the first pair it is zero; the first starts it at the identity times their eq. 6.20. A pair that is too flat
+    is left out.
+    """
+    curvature = move @ change
+    fresh = ~carry.inverse.any()
+    scale = jnp.where(fresh, curvature, 1.0) / jnp.where(fresh, jnp.maximum(change @ change, 1e-300), 1.0)
+    inverse = jnp.where(fresh, scale * jnp.eye(len(move), dtype=move.dtype), carry.inverse)
+    rate = 1.0 / jnp.where(curvature > 0.0, curvature, 1.0)
+    reached = inverse @ change
+    cross = move[:, None] * reached[None, :]
+    update = (1.0 + rate * (change @ reached)) * rate * (move[:, None] * move[None, :]) - rate * (cross + cross.T)
+    curved = curvature > _CURVATURE * (move @ move)
+    return jnp.where(curved, inverse + update, carry.inverse)
+
+
+def _towards(inverse: Array, gradient: Array, longest: float) -> Array:
+    """A descent direction of bounded length: the quasi-Newton one, or the gradient where that is none."""
+    scaled = inverse @ gradient
+    descends = (scaled @ gradient > 0) & jnp.isfinite(scaled).all()
+    unit = gradient / jnp.maximum(jnp.linalg.norm(gradient), 1.0)
+    direction = -jnp.where(descends, scaled, unit)
+    return direction * jnp.minimum(1.0, longest / jnp.maximum(jnp.max(jnp.abs(direction)), 1e-30))

@@ -1,18 +1,23 @@
 """Bayesian optimisation: fit a surrogate to what is known, ask where its acquisition is highest."""
 
-from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
+from bonas.acquire.acquisition import Acquisition, ClosedForm, Outlook, as_acquisition, feasible, pick
 from bonas.acquire.analytic import log_ei
-from bonas.acquire.maximise import Maximiser, enumerated, refined, shifted, sobol
-from bonas.data import Dataset, append, empty, standardise
+from bonas.acquire.batch import Imagine, believer
+from bonas.acquire.maximise import Maximiser, choose, enumerated, refined, shifted, sobol
+from bonas.data import Dataset
+from bonas.search.outputs import Output, fit_on, log, outputs_of
+from bonas.search.record import Record, asked, blank, check_room, told
 from bonas.search.types import AskInfo, Search, Trial, ask_info
 from bonas.spaces import Space
-from bonas.surrogates import Surrogate
+from bonas.surrogates import FitInfo, Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
 _FEW = 2048  # points of a finite space up to which all are scored
@@ -22,133 +27,171 @@ _AROUND = 4  # how many of the best points the maximiser looks around
 class BayesState(NamedTuple):
     """What the next ask needs."""
 
-    data: Dataset  # rows asked and told; masked while pending and where failed
-    pending: Array  # (n,) bool
-    failed: Array  # (n,) bool
+    record: Record  # everything asked and told
     design: Array  # (k, d) the initial points
-    model: Any  # the surrogate's state
+    model: Any  # the surrogate's, one for each output scale
+    memory: Any  # the acquisition's
 
 
 def bayes(
     space: Space,
     *,
     surrogate: Surrogate | None = None,
-    acquisition: Callable[[Array, Array, Array], Array] = log_ei,
+    acquisition: Acquisition | ClosedForm = log_ei,
     maximiser: Maximiser | None = None,
-    initial: int | Array = 5,
+    initial: int | ArrayLike = 5,
     batch: int = 1,
+    pending: Imagine = believer,
+    output: str | Output | tuple[str | Output, ...] | None = None,
+    failures: str = "worst",
 ) -> Search:
     """Bayesian optimisation of a space.
 
-    surrogate: a model of the standardised values (default: a Matérn 5/2 GP by maximum a posteriori, with an arc embedding
-        where parameters come and go).
-    acquisition: scores (m,) from mean (s, m), std (s, m) and best (s,), averaged over hyperparameter samples.
+    surrogate: a model of the standardised values (default: `surrogates.gp()`, a GP by maximum a posteriori).
+    acquisition: an Acquisition, or a function of mean (s, m), std (s, m) and best (s,), averaged over hyperparameter
+        samples; best is the least posterior mean at points asked, which noise does not lower.
+    maximiser: how its maximum is found (default: `enumerated` for up to 2048 points, else `refined`).
     initial: how many points of a shifted Sobol sequence come first, or the points themselves (k, d).
-    batch: points an ask. Those after the first, and every ask while others are pending, believe the surrogate's mean at
-        pending points (Kriging believer; Ginsbourger et al. 2008).
+    batch: points an ask.
+    pending: what is imagined at points asked and not told yet: `believer`, `constant_liar()` or `dreamer`.
+    output: the scale on which values are modelled: "plain", "log" (of positive values), "tails" (large values drawn in), a
+        function as in `bonas.search.outputs`, or several, of which each ask takes the most probable. By default plain and
+        tails for a GP, and plain for a model without evidence.
+    failures: "worst" imputes the worst value seen at failed points; "model" learns where evaluations fail instead.
     """
-    model = surrogate or gp_surrogate(default_kernel(space))
-    search_box = maximiser or (enumerated(space) if space.size <= _FEW else refined(space))
-    given = None if isinstance(initial, int) else jnp.asarray(initial)
-    if isinstance(initial, int) and initial < 1:
-        raise ValueError(f"initial must be at least 1; got {initial}")
+    if isinstance(initial, int):
+        return _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, output, failures)
+    # arrays do not hash, so a search with points of its own is made, and compiled, anew
+    return _bayes.__wrapped__(space, surrogate, acquisition, maximiser, initial, batch, pending, output, failures)
+
+
+@cache
+def _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, output, failures) -> Search:
+    model = surrogate or gp_surrogate()
+    model = model.adapt(space) if model.adapt else model
+    acquire = _acquisition(acquisition, failures)
+    box = maximiser or (enumerated(space) if space.size <= _FEW else refined(space))
+    outputs = outputs_of(output, model)
+    given = _given(space, initial)
     k = len(given) if given is not None else int(initial)
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1; got {batch}")
 
     def init(key: Array, capacity: int) -> BayesState:
-        design = space.snap(given) if given is not None else space.spread(shifted(key, sobol(k, space.dim)))
-        nothing = jnp.zeros(capacity, bool)
-        return BayesState(empty(capacity, space.dim), nothing, nothing, design, model.init(capacity, space.dim, 1))
+        design = given if given is not None else space.spread(shifted(key, sobol(k, space.dim)))
+        return BayesState(
+            record=blank(capacity, space.dim),
+            design=design,
+            model=jax.tree.map(
+                lambda leaf: jnp.broadcast_to(leaf, (len(outputs), *jnp.shape(leaf))), model.init(capacity, space.dim, 1)
+            ),
+            memory=acquire.init(capacity, space.dim),
+        )
 
     def suggest(key: Array, state: BayesState) -> tuple[Array, BayesState, AskInfo]:
-        fit_key, pick_key = jax.random.split(key)
-        scaled, _, _ = standardise(impute(state))
-        fitted, fit_info = model.fit(fit_key, scaled, state.model)
-        believed = believe(model, fitted, scaled, state)
-        values = jnp.where(scaled.mask[:, 0], scaled.y[:, 0], jnp.inf)
-        means = model.predict(believed, state.data.x).mean
-        best = jnp.min(jnp.where(scaled.mask[:, 0][None, :], means, jnp.inf), axis=1)
-        around = state.data.x[jnp.argsort(values)[:_AROUND]]
-        counts = jnp.arange(len(values)) < state.data.size
+        fit_key, imagine_key, pick_key = jax.random.split(key, 3)
+        known = impute(state.record) if failures == "worst" else state.record.data
+        data, fitted, fit_info, scale, fits = fit_on(outputs, model, fit_key, known, state.model)
+        outlook = look(model, fitted, data, state.record, box, pending, imagine_key)
+        chosen, memory = pick(acquire, pick_key, outlook, state.memory)
+        info = report(state.record, chosen, fit_info, space)._replace(output=scale)
+        return chosen.x, state._replace(model=fits, memory=memory), info
 
-        def score(x):
-            mean, std = model.predict(believed, x)
-            return acquisition(mean, std, best)
-
-        chosen = search_box.maximise(pick_key, score, around, state.data.x, counts)
-        info = ask_info(
-            state.data.x,
-            acquisition=chosen.score,
-            flat=chosen.flat,
-            jitter=fit_info.jitter,
-            converged=fit_info.converged,
-            duplicates=chosen.duplicates,
-            exhausted=jnp.sum(counts) >= space.size,
-        )
-        return chosen.x, state._replace(model=fitted), info
-
-    def design(key: Array, state: BayesState) -> tuple[Array, BayesState, AskInfo]:
-        planned = state.data.size < k
-        info = ask_info(state.data.x, random=True, fallback=jnp.where(planned, 0, 1))
-        return first_or_random(key, state), state, info
-
-    def first_or_random(key: Array, state: BayesState) -> Array:
+    def plan(key: Array, state: BayesState) -> tuple[Array, BayesState, AskInfo]:
         """The next point of the design; a random one where that is used up and nothing has succeeded yet."""
-        planned = state.design[jnp.minimum(state.data.size, k - 1)]
-        return jnp.where(state.data.size < k, planned, space.sample(key, 1)[0])
+        row = state.record.data.size
+        x = jnp.where(row < k, state.design[jnp.minimum(row, k - 1)], space.sample(key, 1)[0])
+        return x, state, ask_info(x, random=True, fallback=jnp.where(row < k, 0, 1))
 
     def ask_one(key: Array, state: BayesState) -> tuple[Array, BayesState, AskInfo]:
-        ready = (state.data.size >= k) & state.data.mask.any()
-        x, state, info = jax.lax.cond(ready, suggest, design, key, state)
-        row = state.data.size
-        return x, state._replace(data=append(state.data, x, 0.0, False), pending=state.pending.at[row].set(True)), info
+        ready = (state.record.data.size >= k) & state.record.data.mask.any()
+        x, state, info = jax.lax.cond(ready, suggest, plan, key, state)
+        return x, state._replace(record=asked(state.record, x)), info
 
     def ask(key: Array, state: BayesState) -> tuple[Array, BayesState, AskInfo]:
-        points = []
-        for i in range(batch):
+        check_room(state.record, batch)
+
+        def step(state, i):
             x, state, info = ask_one(jax.random.fold_in(key, i), state)
-            points.append(x)
-        return jnp.stack(points), state, info
+            return state, (x, info)
+
+        state, (points, infos) = jax.lax.scan(step, state, jnp.arange(batch))
+        return points, state, jax.tree.map(lambda leaf: leaf[-1], infos)
+
+    def tell(state: BayesState, trial: Trial) -> BayesState:
+        fine = trial.y > 0.0 if log in outputs else True
+        return state._replace(record=told(state.record, trial._replace(ok=trial.ok & fine)))
 
     return Search(space, init, ask, tell)
 
 
-def tell(state: BayesState, trial: Trial) -> BayesState:
-    """The state with a trial's value at the pending row it belongs to, or at a new row if none was asked there."""
-    gap = jnp.where(state.pending, jnp.max(jnp.abs(state.data.x - trial.x[None, :]), axis=1), jnp.inf)
-    nearest = jnp.argmin(gap)
-    asked = gap[nearest] < 1e-6
-    row = jnp.where(asked, nearest, state.data.size)
-    fine = trial.ok & jnp.isfinite(trial.y)
-    data = Dataset(
-        x=state.data.x.at[row].set(trial.x),
-        y=state.data.y.at[row, 0].set(jnp.where(fine, trial.y, 0.0)),
-        mask=state.data.mask.at[row, 0].set(fine),
-        size=state.data.size + ~asked,
+def look(model: Surrogate, fitted: Any, data: Dataset, record: Record, box: Maximiser, pending: Imagine, key: Array) -> Outlook:
+    """Everything that an acquisition may want to know."""
+    imagined = jax.lax.cond(
+        record.pending.any(),
+        lambda: model.update(imagine(data, record.pending, pending(key, model, fitted, data)), fitted),
+        lambda: fitted,
     )
-    return state._replace(data=data, pending=state.pending.at[row].set(False), failed=state.failed.at[row].set(~fine))
+    there = data.mask[:, 0] | record.pending
+    means = jnp.where(there[None, :], model.predict(imagined, data.x).mean, jnp.inf)
+    goodness, rows = jax.lax.top_k(-means.mean(axis=0), min(_AROUND, len(there)))
+    around = data.x[jnp.where(jnp.isfinite(goodness), rows, rows[0])]
+    counts = jnp.arange(len(there)) < data.size
+    return Outlook(
+        model=model,
+        known=fitted,
+        imagined=imagined,
+        best=means.min(axis=1),
+        data=data,
+        pending=record.pending,
+        failed=record.failed,
+        cost=record.cost,
+        climb=lambda key, score: box.maximise(key, score, around, data.x, counts),
+        candidates=lambda key: box.candidates(key, around),
+        choose=lambda points, scores: choose(points, scores, data.x, counts),
+    )
 
 
-def impute(state: BayesState) -> Dataset:
+def report(record: Record, chosen, fit_info: FitInfo, space: Space) -> AskInfo:
+    """What the ask did."""
+    return ask_info(
+        chosen.x,
+        acquisition=chosen.score,
+        flat=chosen.flat,
+        jitter=fit_info.jitter,
+        converged=fit_info.converged,
+        duplicates=chosen.duplicates,
+        exhausted=record.data.size >= space.size,
+        fallback=jnp.where(fit_info.finite, 0, 2),
+    )
+
+
+def impute(record: Record) -> Dataset:
     """The data with the worst value seen at failed points, so that the search does not go back there."""
-    data = state.data
+    data, failed = record.data, record.failed[:, None]
     worst = jnp.max(jnp.where(data.mask, data.y, -jnp.inf))
-    failed = state.failed[:, None]
     return data._replace(y=jnp.where(failed, worst, data.y), mask=data.mask | failed)
 
 
-def believe(model: Surrogate, fitted, data: Dataset, state: BayesState):
-    """The surrogate as if its own mean had been observed at every pending point."""
-    mean = model.predict(fitted, data.x).mean.mean(axis=0)
-    imagined = data._replace(
-        y=jnp.where(state.pending[:, None], mean[:, None], data.y), mask=data.mask | state.pending[:, None]
-    )
-    return jax.lax.cond(state.pending.any(), lambda: model.update(imagined, fitted), lambda: fitted)
+def imagine(data: Dataset, pending: Array, values: Array) -> Dataset:
+    """The data as if these values (n,) had been observed at pending points."""
+    there = pending[:, None]
+    return data._replace(y=jnp.where(there, values[:, None], data.y), mask=data.mask | there)
 
 
-def default_kernel(space: Space):
-    """Matérn 5/2, on arcs where parameters come and go; options have no order."""
-    from bonas import gp
+def _acquisition(acquisition: Acquisition | ClosedForm, failures: str) -> Acquisition:
+    if failures not in ("worst", "model"):
+        raise ValueError(f'failures is "worst" or "model"; got {failures!r}')
+    return feasible(acquisition) if failures == "model" else as_acquisition(acquisition)
 
-    if any(parameter.when is not None for parameter in space.parameters.values()):
-        return gp.arc(space.active, categories=space.categories)
-    return gp.without_order(gp.matern52(), space.categories)
+
+def _given(space: Space, initial: int | ArrayLike) -> Array | None:
+    """The initial points, if they are given as such."""
+    if isinstance(initial, int):
+        if initial < 1:
+            raise ValueError(f"initial must be at least 1; got {initial}")
+        return None
+    points = jnp.asarray(initial)
+    if points.ndim != 2 or points.shape[1] != space.dim or not len(points):
+        raise ValueError(f"initial points have shape (k, {space.dim}); got {points.shape}")
+    return space.snap(points)

@@ -41,13 +41,14 @@ class AskInfo(NamedTuple):
     exhausted: Array  # () bool: every point of a finite space has been tried
     random: Array  # () bool: the point is of the initial design, or random
     fallback: Array  # () int: which of FALLBACKS
+    output: Array  # () int: which of the output scales the values were modelled on
 
 
 def ask_info(like: Array, **known: ArrayLike) -> AskInfo:
     """A report in the precision of `like`: what is not given says that nothing was computed and nothing went wrong."""
     real, whole = like.dtype, jnp.arange(1).dtype
     kinds: dict[str, Any] = {"acquisition": real, "flat": bool, "jitter": real, "converged": bool, "duplicates": whole}
-    kinds |= {"exhausted": bool, "random": bool, "fallback": whole}
+    kinds |= {"exhausted": bool, "random": bool, "fallback": whole, "output": whole}
     plain: dict[str, Any] = dict.fromkeys(kinds, 0) | {"acquisition": jnp.nan, "converged": True}
     return AskInfo(**{name: jnp.asarray(value, kinds[name]) for name, value in (plain | known).items()})
 

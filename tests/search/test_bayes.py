@@ -96,8 +96,8 @@ def test_failed_evaluations_are_recorded_masked_and_never_best():
     history = jax.jit(lambda key: bonas.run(SEARCH, fails_on_the_left, key, 20))(jax.random.key(0))
     failed = np.asarray(jnp.isnan(history.y))
     assert failed.any()
-    np.testing.assert_array_equal(history.state.failed, failed)
-    np.testing.assert_array_equal(history.state.data.mask[:, 0], ~failed)
+    np.testing.assert_array_equal(history.state.record.failed, failed)
+    np.testing.assert_array_equal(history.state.record.data.mask[:, 0], ~failed)
     assert jnp.isfinite(history.best[-1])
     assert failed[-8:].mean() < 0.5  # it learns to stay away
 
@@ -115,22 +115,22 @@ def test_batches_are_distinct_and_told_in_any_order():
     state = search.init(jax.random.key(0), 12)
     for i in range(3):
         x, state, _ = ask(jax.random.fold_in(jax.random.key(1), i), state)
-        assert state.pending.sum() == 3
+        assert state.record.pending.sum() == 3
         gaps = jnp.abs(x[:, None, :] - x[None, :, :]).max(-1) + jnp.eye(3)
         assert gaps.min() > 1e-4
         for row in x[::-1]:
             state = tell(state, trial(row, CAMEL.objective(jax.random.key(0), row)))
-    assert not state.pending.any()
-    assert state.data.size == 9
-    expected = jax.vmap(lambda u: CAMEL.objective(jax.random.key(0), u))(state.data.x[:9])
-    np.testing.assert_allclose(state.data.y[:9, 0], expected, rtol=1e-12)
+    assert not state.record.pending.any()
+    assert state.record.data.size == 9
+    expected = jax.vmap(lambda u: CAMEL.objective(jax.random.key(0), u))(state.record.data.x[:9])
+    np.testing.assert_allclose(state.record.data.y[:9, 0], expected, rtol=1e-12)
 
 
 def test_a_trial_that_was_never_asked_is_learned_from():
     state = SEARCH.init(jax.random.key(0), 4)
     state = SEARCH.tell(state, trial(jnp.array([0.2, 0.3]), 1.5))
-    assert state.data.size == 1
-    assert state.data.y[0, 0] == 1.5
+    assert state.record.data.size == 1
+    assert state.record.data.y[0, 0] == 1.5
 
 
 def test_a_finite_space_is_tried_without_repeats_and_its_end_is_reported():
