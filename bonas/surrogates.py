@@ -80,7 +80,7 @@ def gp(
     """
     if infer not in _METHODS:
         raise ValueError(f"infer is one of {', '.join(_METHODS)}; got {infer!r}")
-    chosen = kernel or gaussian.matern52()
+    chosen = kernel or gaussian.blend()
     s = 1 if infer == "map" else samples
 
     def target_of(data: Dataset) -> Target:
@@ -131,10 +131,10 @@ def gp(
 
 
 def default_kernel(space: Space) -> Kernel:
-    """Squared exponential; Matérn 5/2 on arcs where parameters come and go; options have no order."""
+    """A blend of smooth and rough, or Matérn 5/2 on arcs where parameters come and go; options have no order."""
     if any(parameter.when is not None for parameter in space.parameters.values()):
         return gaussian.arc(space)
-    return gaussian.without_order(gaussian.se(), space.categories)
+    return gaussian.without_order(gaussian.blend(), space.categories)
 
 
 def _map(key, target, last, scale, *, samples, steps, restarts) -> tuple[Any, Info, Array]:

@@ -31,7 +31,7 @@ CONDITIONAL = {
     for product in (False, True)
     for categories in ((), SPACE.categories)
 }
-PLAIN = {kernel.__name__: kernel() for kernel in (gp.se, gp.matern12, gp.matern32, gp.matern52, gp.rq, gp.linear)}
+PLAIN = {kernel.__name__: kernel() for kernel in (gp.se, gp.matern12, gp.matern32, gp.matern52, gp.rq, gp.blend, gp.linear)}
 KERNELS = {
     **PLAIN,
     **CONDITIONAL,

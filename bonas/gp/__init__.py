@@ -24,6 +24,7 @@ from bonas.gp.hyper import hyperprior as hyperprior
 from bonas.gp.kernel import Kernel as Kernel
 from bonas.gp.kernel import gram as gram
 from bonas.gp.kernels import add as add
+from bonas.gp.kernels import blend as blend
 from bonas.gp.kernels import linear as linear
 from bonas.gp.kernels import matern12 as matern12
 from bonas.gp.kernels import matern32 as matern32

@@ -117,6 +117,11 @@ def matern52_profile(params: Params, r2: Array) -> Array:
 # Factories. Two equal calls return the same object, so that `jit` compiles once for both.
 
 
+def blend_profile(params: Params, r2: Array) -> Array:
+    """share · exp(−r²/2) + (1 − share) · (1 + √5 r + 5r²/3) exp(−√5 r)."""
+    return params["share"] * jnp.exp(-0.5 * r2) + (1.0 - params["share"]) * _matern52(r2)
+
+
 @cache
 def se(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
     """variance · exp(−r²/2), r² = Σ (Δx_i / lengthscale_i)²: Twist, eq. 26; Wilton 2020 (W-D7)."""
@@ -152,6 +157,20 @@ def rq(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
         return {**prior(d), "alpha": dist.LogNormal(0.0, 1.0)}
 
     return isotropic(with_alpha, scaled, rq_profile)
+
+
+@cache
+def blend(prior: Callable[[int], Params] = priors.log_normal) -> Kernel:
+    """variance · (share · se + (1 − share) · matern52): smooth and rough parts, and how much of each is one more unknown.
+
+    A function that is smoother than Matérn 5/2 takes it to be is followed with far fewer points, and a rough one is not
+    taken for smooth.
+    """
+
+    def with_share(d):
+        return {**prior(d), "share": dist.Uniform(0.0, 1.0)}
+
+    return isotropic(with_share, scaled, blend_profile)
 
 
 @cache
