@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bonas import acquire as acquire
     from bonas import gp as gp
     from bonas import infer as infer
+    from bonas import nets as nets
     from bonas import plots as plots
     from bonas import problems as problems
     from bonas import search as search
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("acquire", "gp", "infer", "plots", "problems", "search", "surrogates")  # modules that are names of their own
+_ROOMS = ("acquire", "gp", "infer", "nets", "plots", "problems", "search", "surrogates")  # modules that are names of their own
 _HOMES = {  # name -> the module it lives in
     "Dataset": "bonas.data",
     "dataset": "bonas.data",

@@ -45,9 +45,9 @@ def run_many(search: Search, objective: Objective, keys: Array, steps: int, *, p
     Keys are shared out over all devices; each CPU device runs its own in turn, an accelerator all at once. With progress
     the keys go in some twenty parts, and a bar shows how far they are.
     """
+    if keys.ndim != 1 or not keys.size:
+        raise ValueError(f"expected keys of shape (k,), as jax.random.split(key, k) gives them; got {keys.shape}")
     devices, n = jax.devices(), len(keys)
-    if jnp.ndim(keys) != 1 or not n:
-        raise ValueError(f"expected keys of shape (k,), as jax.random.split(key, k) gives them; got {jnp.shape(keys)}")
     size = -(-n // _PARTS) if progress else n
     size = -(-size // len(devices)) * len(devices) if n > 1 else 1
     mesh = Mesh(np.array(devices[: min(size, len(devices))]), ("seeds",))

@@ -1,0 +1,276 @@
+"""Whole training runs as one loop inside the graph.
+
+The loop over epochs ends when the network does: after its own number of epochs, when it has settled, or when it diverged.
+One network at a time that costs exactly the epochs trained, layers that are not there are branches not taken, and the
+parameters stay in the processor's cache. Under `vmap` lanes run until the last one ends, with masked updates; give the name
+of the mapped axis as `axis`, and the loop keeps its own count of epochs, so that validation is still skipped between
+checkpoints. A scan of fixed length would cost max_epochs always, and save nothing but the test whether a lane is left.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from bonas.nets.losses import named
+from bonas.nets.mlp import Architecture, Params, Shape, apply, check_architecture, flat, init, masks, unflat
+from bonas.nets.optimisers import decayed, direction, keep_mask, learning_rates, limited
+from bonas.nets.settings import Examples, Hyper, Settings, check
+
+# How a run ended; Result.status is a position in this list.
+STATUSES = (
+    "running",
+    "all epochs",
+    "settled: the training loss no longer changes",
+    "stale: validation no longer improves",
+    "diverged",
+)
+RUNNING, COMPLETE, SETTLED, STALE, DIVERGED = range(len(STATUSES))
+
+# What the key of a run is folded with for each of its uses.
+_MASK, _INITIAL, _ORDER, _DROP_INPUTS, _DROP_UNITS = range(5)
+
+
+class Result(NamedTuple):
+    """A training run. Of a diverged one the parameters are the last finite ones, and `final` is NaN."""
+
+    params: Params
+    losses: Array  # (max_epochs,) mean training loss of each epoch, each batch before its update; NaN after the end
+    metrics: Array | None  # (c, k) validation at Settings.checkpoint_epochs; NaN after the end; None without validation rows
+    final: Array | None  # (k,) validation of `params`
+    epochs: Array  # () int: the epoch at which the run ended
+    kept: Array  # () int: the epoch that `params` are from: the last, the best for patience, the one before divergence
+    status: Array  # () int: position in STATUSES
+
+
+class Best(NamedTuple):
+    """The best parameters so far, for patience."""
+
+    value: Array  # () of the first metric
+    params: Array  # (k,)
+    epoch: Array  # ()
+    stale: Array  # () checkpoints since
+
+
+class State(NamedTuple):
+    """What the next epoch needs."""
+
+    epoch: Array  # () epochs that the loop has gone through
+    epochs: Array  # () epochs that this network was trained
+    status: Array  # ()
+    params: Array  # (k,) flat, so that an update is one pass over one array and not one a layer
+    moments: Any  # the optimiser's
+    losses: Array  # (max_epochs,)
+    metrics: Array | None  # (c, k)
+    best: Best | None
+
+
+class _Run(NamedTuple):
+    """Everything that stays the same during a run; never leaves this file."""
+
+    key: Array
+    shape: Shape
+    settings: Settings
+    architecture: Architecture
+    hyper: Hyper
+    data: Examples
+    mask: Params
+
+
+def train(
+    key: Array,
+    shape: Shape,
+    settings: Settings,
+    architecture: Architecture,
+    hyper: Hyper,
+    data: Examples,
+    *,
+    params: Params | None = None,
+    axis: str | None = None,
+) -> Result:
+    """Train one network: a pure function for `jit` and `vmap`; on a CPU `jax.lax.map` is faster, for no network waits.
+
+    params: where to start, in place of a draw; zeroed where the architecture has no parameters.
+    axis: the name that `vmap` has for the axis of networks; it saves validation between checkpoints.
+    """
+    check(shape, settings, hyper, data)
+    check_architecture(shape, architecture)
+    mask, drawn = begin(key, shape, architecture, settings.initial, data.x.dtype)
+    return fit(key, shape, settings, architecture, hyper, data, mask, drawn if params is None else params, axis)
+
+
+def begin(key: Array, shape: Shape, architecture: Architecture, initial: str, dtype) -> tuple[Params, Params]:
+    """The mask of a network and the parameters that it starts from. They do not depend on what it is padded to."""
+    mask = masks(jax.random.fold_in(key, _MASK), shape, architecture)
+    return mask, init(jax.random.fold_in(key, _INITIAL), shape, architecture, mask, initial, dtype)
+
+
+def fit(
+    key: Array,
+    shape: Shape,
+    settings: Settings,
+    architecture: Architecture,
+    hyper: Hyper,
+    data: Examples,
+    mask: Params,
+    params: Params,
+    axis: str | None = None,
+) -> Result:
+    """`train` from a given mask and given parameters."""
+    run = _Run(key, shape, settings, architecture, hyper, data, mask)
+
+    def unfinished(state):
+        live = state.status == RUNNING
+        return live if axis is None else jax.lax.pmax(live.astype(jnp.int32), axis) > 0
+
+    state = jax.lax.while_loop(unfinished, lambda state: _advance(run, state), _start(run, params))
+    return _finish(run, state)
+
+
+def evaluate(shape: Shape, settings: Settings, params: Params, architecture: Architecture, x: Array, y: Array) -> Array:
+    """The settings' metrics (k,) of a network on rows x (n, inputs) with targets y, without dropout."""
+    outputs = apply(shape, params, x, architecture)
+    return jnp.stack([jnp.mean(measure(outputs, y)) for measure in settings.measures])
+
+
+def _limit(run: _Run) -> Array:
+    """The epochs that this network may train."""
+    most = jnp.asarray(run.settings.max_epochs, jnp.int32)
+    return most if run.hyper.epochs is None else jnp.minimum(jnp.asarray(run.hyper.epochs, jnp.int32), most)
+
+
+def _start(run: _Run, params: Params) -> State:
+    dtype, settings, validates = run.data.x.dtype, run.settings, run.data.valid_x is not None
+    vector = jnp.where(flat(run.mask), flat(params).astype(dtype), 0.0)
+    zero = jnp.zeros((), jnp.int32)
+    checkpoints = (len(settings.checkpoint_epochs), len(settings.measures))
+    return State(
+        epoch=zero,
+        epochs=zero,
+        status=jnp.where(_limit(run) > 0, RUNNING, COMPLETE).astype(jnp.int32),
+        params=vector,
+        moments=direction(settings.optimiser, run.hyper, dtype).init(vector),
+        losses=jnp.full(settings.max_epochs, jnp.nan, dtype),
+        metrics=jnp.full(checkpoints, jnp.nan, dtype) if validates else None,
+        best=None if settings.patience is None else Best(jnp.asarray(jnp.inf, dtype), vector, zero, zero),
+    )
+
+
+def _advance(run: _Run, state: State) -> State:
+    """The state after one more epoch; that of a network which has ended does not change."""
+    live, number = state.status == RUNNING, state.epoch + 1
+    params, moments, loss = _epoch(run, state)
+    finite = jnp.isfinite(loss) & jnp.isfinite(params).all()
+    params, moments = optax.tree.where(live & finite, (params, moments), (state.params, state.moments))
+    metrics, best = _validate(run, state, params, live & finite)
+    settled = stale = jnp.asarray(False)
+    if run.settings.tolerance is not None:
+        before = state.losses[jnp.maximum(state.epoch - 1, 0)]
+        settled = (state.epoch > 0) & (jnp.abs(loss - before) < run.settings.tolerance)
+    if best is not None and run.settings.patience is not None:
+        stale = best.stale >= run.settings.patience
+    enough = number >= run.settings.min_epochs
+    conditions = [~finite, enough & settled, enough & stale, number >= _limit(run)]
+    status = jnp.select(conditions, [DIVERGED, SETTLED, STALE, COMPLETE], RUNNING)
+    return State(
+        epoch=number,
+        epochs=jnp.where(live, number, state.epochs),
+        status=jnp.where(live, status, state.status).astype(jnp.int32),
+        params=params,
+        moments=moments,
+        losses=state.losses.at[state.epoch].set(jnp.where(live, loss, jnp.nan)),
+        metrics=metrics,
+        best=best,
+    )
+
+
+def _epoch(run: _Run, state: State) -> tuple[Array, Any, Array]:
+    """Parameters and the optimiser's state after every row was used once, and the mean loss of the rows."""
+    data, settings, hyper, dtype = run.data, run.settings, run.hyper, run.data.x.dtype
+    weight = jnp.ones(len(data.x), dtype) if data.weight is None else data.weight.astype(dtype)
+    order_key = jax.random.fold_in(jax.random.fold_in(run.key, _ORDER), state.epoch)
+    rows, weights = batches(order_key, weight, settings.batch or len(data.x), settings.shuffle)
+    optimiser = direction(settings.optimiser, hyper, dtype)
+    mask, rates = flat(run.mask), learning_rates(settings.optimiser, hyper, run.shape, dtype)
+    steps = (_limit(run) * len(rows)).astype(dtype)
+
+    def update(carry, batch):
+        params, moments = carry
+        i, index, weight = batch
+        step = state.epoch * len(rows) + i
+        x, y = (data.x, data.y) if len(rows) == 1 else (data.x[index], data.y[index])
+        loss, gradient = jax.value_and_grad(_loss)(params, run, step, x, y, weight)
+        updates, moments = optimiser.update(jnp.where(mask, gradient, 0.0), moments, params)
+        factor = settings.schedule(step.astype(dtype), steps)
+        params = limited(params - factor * rates * decayed(updates, params, hyper, run.shape), hyper, run.shape)
+        return (params, moments), loss * jnp.sum(weight)
+
+    numbered = (jnp.arange(len(rows), dtype=jnp.int32), rows, weights)
+    (params, moments), losses = jax.lax.scan(update, (state.params, state.moments), numbered)
+    return params, moments, jnp.sum(losses) / jnp.sum(weights)
+
+
+def batches(key: Array, weight: Array, size: int, shuffle: bool) -> tuple[Array, Array]:
+    """Each of the n rows once, as batches (n / size, size), and how much they count, from weight (n,).
+
+    The last batch is filled with rows that count nothing.
+    """
+    n = len(weight)
+    count = -(-n // size)
+    order = jnp.arange(n)
+    if shuffle and count > 1:
+        order = jnp.argsort(jax.random.bits(key, (n,)))
+        weight = weight[order]
+    room = (0, count * size - n)
+    return jnp.pad(order, room).reshape(count, size), jnp.pad(weight, room).reshape(count, size)
+
+
+def _loss(params: Array, run: _Run, step: Array, x: Array, y: Array, weight: Array) -> Array:
+    """The weighted mean of the rows' losses, with units dropped if any are."""
+    shape, hyper, dtype, keep = run.shape, run.hyper, x.dtype, None
+    if hyper.input_dropout is not None:
+        drop_key = jax.random.fold_in(jax.random.fold_in(run.key, _DROP_INPUTS), step)
+        x = x * keep_mask(drop_key, jnp.asarray(hyper.input_dropout, dtype)[None], (1, len(x), shape.inputs), dtype)[0]
+    if hyper.dropout is not None:
+        drop_key = jax.random.fold_in(jax.random.fold_in(run.key, _DROP_UNITS), step)
+        rates = jnp.broadcast_to(jnp.asarray(hyper.dropout, dtype), (shape.depth,))
+        keep = keep_mask(drop_key, rates, (shape.depth, len(x), shape.width), dtype)
+    losses = named(run.settings.loss)(apply(shape, unflat(params, shape), x, run.architecture, keep), y)
+    return jnp.sum(losses * weight) / jnp.maximum(jnp.sum(weight), jnp.finfo(dtype).tiny)
+
+
+def _validate(run: _Run, state: State, params: Array, fine: Array) -> tuple[Array | None, Best | None]:
+    """The metrics and the best parameters after this epoch, if it is a checkpoint."""
+    data, settings, best, epochs = run.data, run.settings, state.best, jnp.asarray(run.settings.checkpoint_epochs)
+    if state.metrics is None:
+        return None, best
+    row, due = jnp.sum(epochs <= state.epoch), jnp.any(epochs == state.epoch + 1)
+
+    def measured():
+        return _measure(run, params)
+
+    values = jax.lax.cond(due, measured, lambda: jnp.full(len(settings.measures), jnp.nan, data.x.dtype))
+    values = jnp.where(fine, values, jnp.nan)
+    metrics = state.metrics.at[jnp.where(due, row, len(epochs))].set(values, mode="drop")
+    if best is None:
+        return metrics, None
+    better = due & (values[0] < best.value)
+    found = Best(values[0], params, state.epoch + 1, jnp.zeros_like(best.stale))
+    return metrics, optax.tree.where(better, found, best._replace(stale=best.stale + (due & fine)))
+
+
+def _measure(run: _Run, params: Array) -> Array:
+    """The metrics (k,) on the validation rows."""
+    x, y = jnp.asarray(run.data.valid_x), jnp.asarray(run.data.valid_y)
+    return evaluate(run.shape, run.settings, unflat(params, run.shape), run.architecture, x, y)
+
+
+def _finish(run: _Run, state: State) -> Result:
+    diverged, best = state.status == DIVERGED, state.best
+    vector, kept = state.params, state.epochs - diverged
+    if best is not None:  # none was found where a run ends before its first checkpoint
+        vector, kept = optax.tree.where(best.epoch > 0, (best.params, best.epoch), (vector, kept))
+    final = None if state.metrics is None else jnp.where(diverged, jnp.nan, _measure(run, vector))
+    return Result(unflat(vector, run.shape), state.losses, state.metrics, final, state.epochs, kept, state.status)
