@@ -7,8 +7,6 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MPLBACKEND := Agg
-# Tests compile far more than they compute: without these emitters programs run as fast and compile in half the time.
-test quick: export XLA_FLAGS := --xla_cpu_use_fusion_emitters=false
 
 .PHONY: help env demo test quick check format clean
 

@@ -67,7 +67,7 @@ def gp(
     mean: Mean = gaussian.zero,
     infer: str = "map",
     samples: int = 16,
-    steps: int = 20,
+    steps: int = 15,
     restarts: int = 0,
 ) -> Surrogate:
     """A Gaussian process with its hyperparameters inferred anew at every fit, from the last fit's.

@@ -172,3 +172,17 @@ told["folder"] = jax.config.jax_compilation_cache_dir
 def test_bad_numbers_of_threads_are_refused(threads):
     with pytest.raises(ValueError, match=f"threads must be a whole number of at least 1.*got {threads!r}"):
         bonas.configure(threads=threads)
+
+
+def test_flags_for_the_compiler_are_added_to_those_there_are_and_only_once(tmp_path):
+    code = """
+bonas.configure()
+bonas.configure()
+told["flags"] = os.environ["XLA_FLAGS"]
+told["sum"] = float(jnp.arange(3).sum())
+"""
+    told = child(code, tmp_path, XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    assert told["flags"] == "--xla_force_host_platform_device_count=2 --xla_cpu_use_fusion_emitters=false"
+    kept = child(code, tmp_path, XLA_FLAGS="--xla_cpu_use_fusion_emitters=true")
+    assert kept["flags"] == "--xla_cpu_use_fusion_emitters=true"
+    assert told["sum"] == 3.0
