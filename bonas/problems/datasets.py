@@ -1,7 +1,8 @@
 """Data sets by name: those that scikit-learn brings, the UCI eight of the literature on Bayesian networks, MNIST and CIFAR-10.
 
 `load("wine_red")` gives Examples, `images("mnist")` a training and a test part. Files are looked for in the folder that the
-environment variable BONAS_DATA names, else in the user's cache, and downloaded where a checksum of the public file is known.
+environment variable BONAS_DATA names, then in the user's cache, to which they are downloaded where a checksum of the public
+file is known.
 """
 
 import os
@@ -109,27 +110,33 @@ def images(name: str, *, download: bool = True, progress: bool = True) -> tuple[
     return tuple(_part(arrays, part, classes) for part in ("train", "test"))  # type: ignore[return-value]
 
 
-def folder() -> Path:
-    """Where data files are: BONAS_DATA, else bonas/data in the user's cache."""
-    if named := os.environ.get(FOLDER_VARIABLE):
-        if not Path(named).is_dir():
-            raise FileNotFoundError(f"{FOLDER_VARIABLE} names {named}, which is not a folder")
-        return Path(named)
+def cache() -> Path:
+    """Where downloads go: bonas/data in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bonas" / "data"
 
 
+def find(file: str) -> Path | None:
+    """The path of a data file, in the folder that BONAS_DATA names or else in the cache; None where it is in neither."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named and not Path(named).is_dir():
+        raise FileNotFoundError(f"{FOLDER_VARIABLE} names {named}, which is not a folder")
+    places = [Path(named) / file, cache() / file] if named else [cache() / file]
+    return next((path for path in places if path.is_file()), None)
+
+
 def locate(source: Source, *, download: bool = True, progress: bool = True) -> Path:
-    """The path of the file, after a download if it is not there. Its contents are the reader's to check: a file that the
-    user put there need not be the public one byte for byte."""
-    path = folder() / source.file
-    if path.is_file():
+    """The path of the file, after a download into the cache if it is nowhere: the folder that BONAS_DATA names is only read.
+
+    Its contents are the reader's to check: a file that the user put there need not be the public one byte for byte.
+    """
+    if path := find(source.file):
         return path
     if download and source.url:
-        return fetch(source.url, path, source.sha256, progress=progress)
+        return fetch(source.url, cache() / source.file, source.sha256, progress=progress)
     why = "downloads are off" if source.url else "no published checksum of it is known, so it is not downloaded"
+    place = os.environ.get(FOLDER_VARIABLE) or f"a folder that {FOLDER_VARIABLE} names"
     raise FileNotFoundError(
-        f"{path} is missing, and {why}: get the data from {source.home} and put the file there, "
-        f"or into a folder that {FOLDER_VARIABLE} names"
+        f"{source.file} is missing, and {why}: get the data from {source.home} and put the file into {place}"
     )
 
 
@@ -147,7 +154,7 @@ def _shipped(name: str) -> Examples:
 
 def _uci(name: str, download: bool, progress: bool) -> Examples:
     source = Source(f"uci/{name}.npz", f"{UCI[name].home} (arrays X, y)")
-    if name == "wine_red" and not (folder() / source.file).is_file():
+    if name == "wine_red" and not find(source.file):
         path = locate(_WINE_RED, download=download, progress=progress)
         found = read_csv(path, "quality", separator=";")
     else:
@@ -205,8 +212,7 @@ def _small(file: str, whole: Callable, classes: tuple[str, ...]) -> Callable:
     """The small set from its own file, or from the whole one where there is none."""
 
     def read_small(download: bool, progress: bool):
-        path = folder() / file
-        if path.is_file():
+        if path := find(file):
             return _image_file(path), classes
         arrays, _ = whole(download, progress)
         chosen = {part: _first_of_each(arrays[f"y_{part}"], number) for part, number in _SMALL.items()}

@@ -72,7 +72,8 @@ def _writable(part: Path) -> Iterator[BinaryIO]:
         part.parent.mkdir(parents=True, exist_ok=True)
         file = part.open("xb")
     except OSError as problem:
-        raise OSError(f"cannot write to the folder {part.parent}: {problem}; BONAS_DATA can name another") from problem
+        advice = "XDG_CACHE_HOME can name another cache, BONAS_DATA a folder that holds the file"
+        raise OSError(f"cannot write to the folder {part.parent}: {problem}; {advice}") from problem
     with file:
         yield file
 

@@ -72,14 +72,13 @@ def fit_scaling(examples: Examples, kind: str = "standard") -> Scaling:
 def _fitted(columns: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
     if kind == "none":
         return np.zeros(columns.shape[1]), np.ones(columns.shape[1])
-    low, high = columns.min(axis=0).astype(np.float64), columns.max(axis=0).astype(np.float64)
     if kind == "range":
-        centre, scale = (low + high) / 2.0, (high - low) / 2.0
+        low, high = columns.min(axis=0).astype(np.float64), columns.max(axis=0).astype(np.float64)
+        centre, spread = (low + high) / 2.0, (high - low) / 2.0
     else:
-        centre, scale = columns.mean(axis=0, dtype=np.float64), columns.std(axis=0, dtype=np.float64)
-    # Rounding can give a constant column a tiny standard deviation, so its range decides.
-    constant = low == high
-    return np.where(constant, low, centre), np.where(constant, 1.0, scale)
+        centre, spread = columns.mean(axis=0, dtype=np.float64), columns.std(axis=0, dtype=np.float64)
+    # Equal float32 numbers have a float64 sum without rounding, so a constant column has a spread of exactly 0.
+    return centre, np.where(spread == 0.0, 1.0, spread)
 
 
 def scale(scaling: Scaling, examples: Examples) -> Examples:

@@ -28,11 +28,19 @@ UCI = {
 DRAWS = np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path, monkeypatch):
+    """What the user has downloaded must not stand in for what is missing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "bonas" / "data"
+
+
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """An empty data folder."""
-    monkeypatch.setenv("BONAS_DATA", str(tmp_path))
-    return tmp_path
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("BONAS_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +113,26 @@ def test_unknown_images_list_the_known_ones():
 # Where files are
 
 
-def test_the_folder_is_the_one_that_is_named(data):
-    assert datasets.folder() == data
+def put(folder, text):
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.txt").write_text(text)
 
 
-def test_without_a_named_folder_it_is_in_the_cache(monkeypatch, tmp_path):
+def test_the_named_folder_comes_before_the_cache(data, empty_cache):
+    put(data, "named")
+    put(empty_cache, "cached")
+    assert datasets.find("sub/a.txt").read_text() == "named"
+
+
+def test_the_cache_is_looked_into_as_well(data, empty_cache):
+    put(empty_cache, "cached")
+    assert datasets.find("sub/a.txt").read_text() == "cached"
+
+
+def test_the_cache_serves_without_a_named_folder(monkeypatch, empty_cache):
     monkeypatch.delenv("BONAS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert datasets.folder() == tmp_path / "bonas" / "data"
+    put(empty_cache, "cached")
+    assert datasets.find("sub/a.txt").read_text() == "cached"
 
 
 def test_a_named_folder_that_is_not_there_is_refused(monkeypatch, tmp_path):
@@ -129,8 +149,13 @@ def public(tmp_path_factory):
     return path, Source("sub/a.txt", "https://example.org", path.as_uri(), sha256(b"content").hexdigest())
 
 
-def test_a_missing_file_is_downloaded_into_the_folder(data, public):
-    assert datasets.locate(public[1], progress=False) == data / "sub" / "a.txt"
+def test_a_missing_file_is_downloaded_into_the_cache(data, empty_cache, public):
+    assert datasets.locate(public[1], progress=False) == empty_cache / "sub" / "a.txt"
+
+
+def test_a_download_leaves_the_named_folder_alone(data, public):
+    datasets.locate(public[1], progress=False)
+    assert list(data.iterdir()) == []
 
 
 def test_a_downloaded_file_is_used_again(data, public):
@@ -141,8 +166,7 @@ def test_a_downloaded_file_is_used_again(data, public):
 
 
 def test_a_file_in_the_folder_need_not_be_the_public_one(data, public):
-    (data / "sub").mkdir()
-    (data / "sub" / "a.txt").write_text("mine")
+    put(data, "mine")
     assert datasets.locate(public[1]).read_text() == "mine"
 
 
@@ -155,7 +179,9 @@ def test_no_download_where_none_is_wanted(data, public):
 
 @pytest.mark.parametrize("name", sorted(set(UCI) - {"wine_red"}))
 def test_a_set_without_a_published_checksum_says_so(data, name):
-    with pytest.raises(FileNotFoundError, match=rf"{name}\.npz is missing, and no published checksum.*http.*BONAS_DATA"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"{name}\.npz is missing, and no published checksum.*http.*put the file into {data}"
+    ):
         datasets.load(name)
 
 

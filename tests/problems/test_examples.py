@@ -66,7 +66,13 @@ def test_sizes_are_hutchinsons(n, fitted):
 
 
 @pytest.mark.parametrize(
-    ("fractions", "sizes"), [((0.7, 0.15, 0.15), (70, 15, 15)), ((0.8, 0.0, 0.2), (80, 0, 20)), ((1, 0, 0), (100, 0, 0))]
+    ("fractions", "sizes"),
+    [
+        ((0.7, 0.15, 0.15), (70, 15, 15)),
+        ((0.7, 0.2, 0.1), (70, 20, 10)),
+        ((0.8, 0.0, 0.2), (80, 0, 20)),
+        ((1, 0, 0), (100, 0, 0)),
+    ],
 )
 def test_shares_are_kept_to_the_row(fractions, sizes):
     assert tuple(len(part.x) for part in parts(ex.split(NUMBERED, 0, fractions=fractions))) == sizes
@@ -174,7 +180,7 @@ def test_labels_are_not_scaled():
 
 @pytest.mark.parametrize("kind", ["standard", "range"])
 def test_a_column_that_is_constant_in_training_becomes_zero(kind):
-    """0.1 is no binary fraction: its mean rounds, so that its standard deviation is not quite 0."""
+    """0.1 is no binary fraction: a mean that rounds would leave a standard deviation that is not quite 0."""
     constant = SKEWED._replace(x=np.full((60, 3), 0.1, np.float32))
     np.testing.assert_array_equal(ex.split(constant, 0, scaling=kind).train.x, 0.0)
 
