@@ -38,7 +38,8 @@ class Surrogate:
     covariance: (state, x (m, d), at (k, d)) -> (s, m, k) of the latent values between the two sets of points.
     sample: (key, state, x (m, d), k) -> (k, m) joint draws.
     adapt: space -> Surrogate, the same model told which columns are options and when they count; a search calls it.
-    evidence: whether FitInfo.log_density is a density of the data, by which scales of the output can be compared.
+    refresh: (Dataset, state) -> (state, FitInfo), as fit with the parameters it has: for models whose FitInfo.log_density
+        is a density of the data, by which scales of the output can be compared.
     """
 
     init: Callable[[int, int, int], Any]
@@ -48,7 +49,7 @@ class Surrogate:
     covariance: Callable[[Any, Array, Array], Array]
     sample: Callable[[Array, Any, Array, int], Array]
     adapt: Callable[[Space], "Surrogate"] | None = None
-    evidence: bool = False
+    refresh: Callable[[Dataset, Any], tuple[Any, FitInfo]] | None = None
 
 
 class GPState(NamedTuple):
@@ -67,16 +68,16 @@ def gp(
     mean: Mean = gaussian.zero,
     infer: str = "map",
     samples: int = 16,
-    steps: int = 15,
+    steps: int = 10,
     restarts: int = 0,
 ) -> Surrogate:
     """A Gaussian process with its hyperparameters inferred anew at every fit, from the last fit's.
 
     kernel: by default the one that suits the space of the search (`default_kernel`). A given one is told by the search
         which columns are options, so none is taken for a number.
-    infer: "map" (the optimum found by `steps` evaluations from the last one, or from the middle of the prior where that
-        is better, and by as many from each of `restarts` draws of the prior), "slice", "hmc" or "nuts" (`samples` draws,
-        over which acquisitions are averaged).
+    infer: "map" (the optimum found by `steps` evaluations from the last one, at first the middle of the prior, and by as
+        many from each of `restarts` draws of the prior), "slice", "hmc" or "nuts" (`samples` draws, over which
+        acquisitions are averaged).
     """
     if infer not in _METHODS:
         raise ValueError(f"infer is one of {', '.join(_METHODS)}; got {infer!r}")
@@ -109,6 +110,11 @@ def gp(
     def update(data: Dataset, state: GPState) -> GPState:
         return state._replace(posterior=condition(target_of(data), state.z, data))
 
+    def refresh(data: Dataset, state: GPState) -> tuple[GPState, FitInfo]:
+        density, yes = jax.vmap(target_of(data).maximising)(state.z).mean(), jnp.asarray(True)
+        state = update(data, state)
+        return state, FitInfo(density, yes, yes, state.posterior.jitter.max())
+
     def predict(state: GPState, x: Array) -> Prediction:
         return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)
 
@@ -127,7 +133,7 @@ def gp(
         fitting = gaussian.without_order(kernel, space.categories) if kernel else default_kernel(space)
         return gp(fitting, noise=noise, mean=mean, infer=infer, samples=samples, steps=steps, restarts=restarts)
 
-    return Surrogate(init, fit, update, predict, covariance, sample, adapt, evidence=True)
+    return Surrogate(init, fit, update, predict, covariance, sample, adapt, refresh)
 
 
 def default_kernel(space: Space) -> Kernel:
@@ -138,11 +144,8 @@ def default_kernel(space: Space) -> Kernel:
 
 
 def _map(key, target, last, scale, *, samples, steps, restarts) -> tuple[Any, Info, Array]:
-    """The optimum near the last one or the middle of the prior, whichever is better now, or near a draw from the prior."""
-    both = jax.tree.map(lambda a, b: jnp.stack([a, b]), last, target.start)
-    better = jnp.argmax(jax.vmap(target.maximising)(both))
-    start = jax.tree.map(lambda leaf: leaf[better], both)
-    z, info = maximise(key, target.maximising, start, draw=target.draw, restarts=restarts, steps=steps)
+    """The optimum near the last one, or near a draw from the prior."""
+    z, info = maximise(key, target.maximising, last, draw=target.draw, restarts=restarts, steps=steps)
     return z, info, scale
 
 

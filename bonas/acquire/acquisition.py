@@ -1,5 +1,6 @@
 """What an acquisition is: from what a search knows to the point it asks for next. And those that change another's scores."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -7,12 +8,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpyro.distributions as dist
 from jax import Array
 
 from bonas.acquire.analytic import ei, kappa_schedule, lcb, log_ei, log_pi, pi
 from bonas.acquire.maximise import Pick
 from bonas.data import Dataset, standardise
-from bonas.gp import Prediction
+from bonas.gp import Prediction, matern52
 from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -149,9 +151,11 @@ def feasible(base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | None
     """base + log P(an evaluation succeeds), learned from those that did and failed; base is a logarithm, such as log_ei.
 
     Successes are 1 and failures −1 to a model of its own, and P is the probability that its latent value is positive:
-    least-squares classification, Rasmussen & Williams 2006, Section 6.5. Nothing is added before the first failure.
+    least-squares classification, Rasmussen & Williams 2006, Section 6.5. By default a Matérn 5/2 GP whose priors expect
+    regions and not points: labels jump, and a model free to do so would learn nothing from neighbours. Nothing is added
+    before the first failure.
     """
-    inner, labels = _log_scaled(base, "feasible"), model or gp_surrogate()
+    inner, labels = _log_scaled(base, "feasible"), model or gp_surrogate(matern52(_firm), noise=_FUZZY)
 
     def init(capacity: int, d: int):
         return inner.init(capacity, d), labels.init(capacity, d, 1)
@@ -169,6 +173,17 @@ def feasible(base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | None
         return total, (base_memory, fitted)
 
     return Acquisition(score, init=init)
+
+
+_FUZZY = dist.LogNormal(math.log(0.05), 0.5)  # variance of labels about the latent function, along the border of a region
+
+
+def _firm(d: int) -> dict:
+    """Length scales that stay near half the diagonal of the cube."""
+    return {
+        "variance": dist.LogNormal(0.0, 0.5),
+        "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 0.25).expand([d]),
+    }
 
 
 def _log_scaled(base, name: str) -> Acquisition:

@@ -5,7 +5,7 @@ more unknown: given several, the one under which the observed values are most pr
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -49,12 +49,12 @@ OUTPUTS: dict[str, Output] = {"plain": plain, "log": log, "tails": tails}
 def outputs_of(given: str | Output | tuple | None, model: Surrogate) -> tuple[Output, ...]:
     """The scales that `bayes(output=)` names; without a name, both of plain and tails where the model can tell which."""
     if given is None:
-        given = ("plain", "tails") if model.evidence else "plain"
+        given = ("plain", "tails") if model.refresh is not None else "plain"
     several = given if isinstance(given, tuple) else (given,)
     for one in several:
         if not callable(one) and one not in OUTPUTS:
             raise ValueError(f"output is one of {', '.join(OUTPUTS)}, a function of a Dataset, or several of them; got {one!r}")
-    if len(several) > 1 and not model.evidence:
+    if len(several) > 1 and model.refresh is None:
         raise ValueError("this surrogate has no evidence to choose between outputs by: give one")
     return tuple(OUTPUTS[one] if isinstance(one, str) else one for one in several)
 
@@ -62,10 +62,21 @@ def outputs_of(given: str | Output | tuple | None, model: Surrogate) -> tuple[Ou
 def fit_on(
     outputs: tuple[Output, ...], model: Surrogate, key: Array, data: Dataset, states: Any
 ) -> tuple[Dataset, Any, FitInfo, Array, Any]:
-    """Standardised data, fit and report on the most probable scale, its position (), and all fits (k, ...) for the next ask."""
+    """Standardised data, fit and report on the most probable scale, its position (), and all fits (k, ...) for the next ask.
+
+    One scale is fitted an ask, in turn, and the others are given the new data with the parameters they have: two asks
+    old at most for two scales, and half the price.
+    """
+    k = len(outputs)
     scaled, slopes = zip(*(_standard(output, data) for output in outputs), strict=True)
     every = jax.tree.map(lambda *leaves: jnp.stack(leaves), *scaled)
-    fits, infos = jax.vmap(model.fit, (None, 0, 0))(key, every, states)
+    turn = (data.size + jnp.arange(k)) % k  # the first is fitted
+    first, rest = (jax.tree.map(lambda leaf: leaf[rows], (every, states)) for rows in (turn[0], turn[1:]))
+    fits, infos = jax.tree.map(lambda leaf: leaf[None], model.fit(key, *first))
+    if k > 1:
+        kept, others = jax.vmap(cast(Callable, model.refresh))(*rest)
+        back = jnp.argsort(turn)
+        fits, infos = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[back], (fits, infos), (kept, others))
     chosen = jnp.argmax(infos.log_density + jnp.stack(slopes))
     data, fitted, info = jax.tree.map(lambda leaf: leaf[chosen], (every, fits, infos))
     return data, fitted, info, chosen, fits

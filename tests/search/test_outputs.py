@@ -82,7 +82,7 @@ def test_names_and_functions_and_several_of_them_are_understood():
 def test_a_model_without_evidence_has_plain_values_and_no_choice():
     import dataclasses
 
-    model = dataclasses.replace(surrogates.gp(), evidence=False)
+    model = dataclasses.replace(surrogates.gp(), refresh=None)
     assert outputs_of(None, model) == (plain,)
     with pytest.raises(ValueError, match="no evidence"):
         outputs_of(("plain", "log"), model)
