@@ -55,14 +55,18 @@ def shifted(key: Array, points: np.ndarray) -> Array:
 
 
 @cache
-def refined(space: Space, *, candidates: int | None = None, near: int = 64, starts: int = 8, steps: int = 10) -> Maximiser:
+def refined(
+    space: Space, *, candidates: int | None = None, near: int | None = None, starts: int | None = None, steps: int = 10
+) -> Maximiser:
     """Sobol candidates and moved copies of the best points; the best of each of `starts` groups of them climbs.
 
-    Without a number there are 64 candidates a column, at least 128 and at most 1024. Climbing is `steps` of Adam inside
-    the box. Only real columns climb; integers and options take steps to their neighbours' instead, before. Groups are
-    faster to find than the best of all, and lie further apart.
+    Without numbers there are 64 candidates a column, at most 1024, a quarter as many copies, and two starts a column, at
+    least 4 and at most 10. Climbing is `steps` of Adam inside the box. Only real columns climb; integers and options take
+    steps to their neighbours' instead, before. Groups are faster to find than the best of all, and lie further apart.
     """
-    candidates = min(max(64 * space.dim, 128), 1024) if candidates is None else candidates
+    candidates = min(64 * space.dim, 1024) if candidates is None else candidates
+    near = max(candidates // 4, 1) if near is None else near
+    starts = min(max(2 * space.dim, 4), 10) if starts is None else starts
     if min(candidates, near, starts, steps) < 1 or starts > candidates:
         raise ValueError(
             f"every count is at least 1 and starts at most candidates; got {candidates}, {near}, {starts}, {steps}"

@@ -69,4 +69,4 @@ def test_unknown_flags_are_refused(script, tmp_path):
 def test_the_example_of_the_readme_runs(tmp_path):
     done = run(PLAIN, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Believed best:" in done.stdout
+    assert "Best:" in done.stdout
