@@ -83,10 +83,10 @@ def draw(config: Config, found: dict[str, dict[str, np.ndarray]], path: Path) ->
         for row, level in enumerate((None, optimum)):
             axis = plots.efficiency(methods, ax=axes[row, column], optimum=level)
             axis.axvline(initial + 0.5, color="0.6", lw=0.8, ls=":")
-            if column:
+            if column or row:
                 axis.get_legend().remove()
-        spread = methods["random"][:, max(initial - 1, 0)]
-        axes[0, column].set(title=name.replace("_", " "), ylim=(optimum - 0.05 * np.ptp([optimum, *spread]), np.median(spread)))
+        top = np.median(methods["random"][:, initial - 1])  # where a typical run stands after the initial points
+        axes[0, column].set(title=name.replace("_", " "), ylim=(optimum - 0.05 * (top - optimum), top))
         axes[0, column].axhline(optimum, color="0.6", lw=0.8)
     figure.savefig(path, dpi=130)
     plt.close(figure)
