@@ -77,10 +77,15 @@ def _cache_folder(cache: bool | str | os.PathLike) -> str:
         return os.path.expanduser(cache)
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return os.environ["JAX_COMPILATION_CACHE_DIR"]
+    return str(user_cache() / "xla")
+
+
+def user_cache() -> Path:
+    """The folder for what bonas keeps between runs, where this system has such folders."""
     if sys.platform == "darwin":
         home = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
         home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     else:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return str(home / "bonas" / "xla")
+    return home / "bonas"

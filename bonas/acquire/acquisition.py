@@ -15,6 +15,7 @@ from bonas.acquire.analytic import ei, kappa_schedule, lcb, log_ei, log_pi, pi
 from bonas.acquire.maximise import Pick
 from bonas.data import Dataset, standardise
 from bonas.gp import Prediction, matern52
+from bonas.spaces import Space
 from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -55,11 +56,13 @@ class Acquisition:
     score: (key, Outlook, memory) -> (Score, memory): what is drawn at random is drawn once an ask.
     pick: (key, Outlook, memory) -> (Pick, memory), where there is more to choosing than climbing a score.
     init: (capacity, d) -> memory, what it carries from ask to ask.
+    adapt: space -> Acquisition, where it has models of its own that must know which columns are options; see `adapted`.
     """
 
     score: Callable[[Array, Outlook, Any], tuple[Score, Any]] | None = None
     pick: Callable[[Array, Outlook, Any], tuple[Pick, Any]] | None = None
     init: Callable[[int, int], Any] = no_memory
+    adapt: Callable[[Space], "Acquisition"] | None = None
 
 
 @cache
@@ -79,6 +82,12 @@ def as_acquisition(given: Acquisition | ClosedForm) -> Acquisition:
     if not callable(given):
         raise ValueError(f"expected an acquisition, or a function of mean, std and best such as bonas.log_ei; got {given!r}")
     return closed(given)
+
+
+def adapted(given: Acquisition | ClosedForm, space: Space) -> Acquisition:
+    """The acquisition for a space: its own models, and those of what it wraps, are told of options and conditions."""
+    acquisition = as_acquisition(given)
+    return acquisition.adapt(space) if acquisition.adapt else acquisition
 
 
 def pick(acquisition: Acquisition, key: Array, outlook: Outlook, memory: Any) -> tuple[Pick, Any]:
@@ -119,7 +128,7 @@ def penalised(base: Acquisition | ClosedForm, penalty: Callable[[Array], Array],
         plain, memory = _score_of(inner)(key, outlook, memory)
         return lambda x: plain(x) - weight * jax.vmap(penalty)(x), memory
 
-    return Acquisition(score, init=inner.init)
+    return Acquisition(score, init=inner.init, adapt=lambda space: penalised(adapted(inner, space), penalty, weight=weight))
 
 
 @cache
@@ -143,7 +152,10 @@ def per_second(base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | No
         # the mean of the logarithms adds the same to every score
         return lambda x: plain(x) - scale * costs.predict(fitted, x).mean.mean(axis=0), (base_memory, fitted)
 
-    return Acquisition(score, init=init)
+    def adapt(space: Space) -> Acquisition:
+        return per_second(adapted(inner, space), model=costs.adapt(space) if costs.adapt else costs)
+
+    return Acquisition(score, init=init, adapt=adapt)
 
 
 @cache
@@ -172,7 +184,10 @@ def feasible(base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | None
 
         return total, (base_memory, fitted)
 
-    return Acquisition(score, init=init)
+    def adapt(space: Space) -> Acquisition:
+        return feasible(adapted(inner, space), model=labels.adapt(space) if labels.adapt else labels)
+
+    return Acquisition(score, init=init, adapt=adapt)
 
 
 _FUZZY = dist.LogNormal(math.log(0.05), 0.5)  # variance of labels about the latent function, along the border of a region

@@ -23,7 +23,7 @@ def believer(key: Array, model: Surrogate, known: Any, data: Dataset) -> Array:
     return model.predict(known, data.x).mean.mean(axis=0)
 
 
-def liar(key: Array, model: Surrogate, known: Any, data: Dataset, *, lie: str) -> Array:
+def _lie(key: Array, model: Surrogate, known: Any, data: Dataset, *, lie: str) -> Array:
     observed = data.mask[:, 0]
     y = data.y[:, 0]
     said = {
@@ -39,7 +39,7 @@ def constant_liar(lie: str = "best") -> Imagine:
     """The best, mean or worst value observed: constant liar, Ginsbourger et al. 2008 (H-F2). "worst" spreads most."""
     if lie not in ("best", "mean", "worst"):
         raise ValueError(f"a lie is best, mean or worst; got {lie!r}")
-    return partial(liar, lie=lie)
+    return partial(_lie, lie=lie)
 
 
 def dreamer(key: Array, model: Surrogate, known: Any, data: Dataset) -> Array:

@@ -150,7 +150,7 @@ def enumerated(space: Space) -> Maximiser:
 def choose(points: Array, scores: Array, tried: Array, counts: Array) -> Pick:
     """The best-scored of points (m, d) that is none of the rows tried (n, d) that count (n,); the best one if all are."""
     gap = jnp.max(jnp.abs(points[:, None, :] - tried[None, :, :]), axis=-1)
-    known = ((gap < _SAME) & counts[None, :]).any(axis=1)
+    known = ((gap < max(_SAME, 8 * float(jnp.finfo(gap.dtype).eps))) & counts[None, :]).any(axis=1)
     fresh = jnp.where(known & ~known.all(), -jnp.inf, scores)
     i = jnp.argmax(fresh)
     return Pick(x=points[i], score=scores[i], flat=_is_flat(scores), duplicates=jnp.sum(known & (scores > fresh[i])))
@@ -168,7 +168,8 @@ def _best_of_groups(scores: Array, k: int) -> Array:
     return jnp.minimum(jnp.arange(k) * size + jnp.argmax(groups, axis=1), len(scores) - 1)
 
 
-# Columns of integers differ by at least 1e-7 of the range; rounding of the same integer by much less.
+# Columns of integers differ by at least 1e-7 of the range; rounding of the same integer by much less. What comes back
+# through a configuration is less exact: `bonas.search.record.SAME`.
 _SAME = 1e-9
 
 

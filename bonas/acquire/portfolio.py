@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from bonas.acquire.acquisition import Acquisition, ClosedForm, Outlook, as_acquisition, pick
+from bonas.acquire.acquisition import Acquisition, ClosedForm, Outlook, adapted, as_acquisition, pick
 from bonas.acquire.analytic import lcb, log_ei, log_pi
 from bonas.acquire.maximise import Pick
 from bonas.linalg import safe_sqrt
+from bonas.spaces import Space
 
 
 @cache
@@ -31,7 +32,7 @@ def top_two(base: Acquisition | ClosedForm = log_ei, *, beta: float = 0.5) -> Ac
         keep = jax.random.bernoulli(coin_key, beta)
         return jax.tree.map(lambda a, b: jnp.where(keep, a, b), first, challenger), memory
 
-    return Acquisition(pick=choose, init=leader.init)
+    return Acquisition(pick=choose, init=leader.init, adapt=lambda space: top_two(adapted(leader, space), beta=beta))
 
 
 def improvement_over(outlook: Outlook, first: Array):
@@ -82,4 +83,7 @@ def hedge(*members: Acquisition | ClosedForm, eta: float = 1.0) -> Acquisition:
         chosen = jax.random.categorical(draw_key, eta * gains)
         return jax.tree.map(lambda leaf: leaf[chosen], every), HedgeMemory(gains, every.x, jnp.asarray(True), memories)
 
-    return Acquisition(pick=choose, init=init)
+    def adapt(space: Space) -> Acquisition:
+        return hedge(*(adapted(member, space) for member in crew), eta=eta)
+
+    return Acquisition(pick=choose, init=init, adapt=adapt)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bonas.configure import user_cache
 from bonas.problems.download import fetch
 from bonas.problems.examples import Examples as Examples
 from bonas.problems.examples import Scaling as Scaling
@@ -112,7 +113,7 @@ def images(name: str, *, download: bool = True, progress: bool = True) -> tuple[
 
 def cache() -> Path:
     """Where downloads go: bonas/data in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bonas" / "data"
+    return user_cache() / "data"
 
 
 def find(file: str) -> Path | None:

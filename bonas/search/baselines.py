@@ -21,7 +21,7 @@ from bonas.acquire.maximise import shifted
 from bonas.acquire.maximise import sobol as sobol_points
 from bonas.data import Dataset
 from bonas.search.record import SAME, Record, apart, asked, blank, check_room, known, told
-from bonas.search.types import AskInfo, Search, Trial, ask_info
+from bonas.search.types import AskInfo, Search, Trial, ask_info, of_batch
 from bonas.spaces import Choice, Float, Space
 from bonas.spaces.parameters import Parameter
 
@@ -147,7 +147,7 @@ def _search(space: Space, batch: int, draw: Draw, table: np.ndarray, suggest: Su
         check_room(state.record, batch)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(batch))
         state, (x, info) = jax.lax.scan(ask_one, state, keys)
-        return x, state, jax.tree.map(lambda field: field.max(axis=0), info)  # what happened to any of the batch
+        return x, state, of_batch(info)
 
     return Search(space, init, ask, tell)
 

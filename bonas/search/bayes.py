@@ -5,17 +5,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.acquire.acquisition import Acquisition, ClosedForm, Outlook, as_acquisition, feasible, pick
+from bonas.acquire.acquisition import Acquisition, ClosedForm, Outlook, adapted, as_acquisition, feasible, pick
 from bonas.acquire.analytic import log_ei
 from bonas.acquire.batch import Imagine, believer
 from bonas.acquire.maximise import Maximiser, choose, enumerated, refined, shifted, sobol
 from bonas.data import Dataset
 from bonas.search.outputs import Output, fit_on, log, outputs_of
 from bonas.search.record import Record, asked, blank, check_room, told
-from bonas.search.types import AskInfo, Search, Trial, ask_info
+from bonas.search.types import AskInfo, Search, Trial, ask_info, of_batch
 from bonas.spaces import Space
 from bonas.surrogates import FitInfo, Surrogate
 from bonas.surrogates import gp as gp_surrogate
@@ -59,26 +60,25 @@ def bayes(
         tails for a GP, and plain for a model without evidence.
     failures: "worst" imputes the worst value seen at failed points; "model" learns where evaluations fail instead.
     """
-    if isinstance(initial, int):
-        return _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, output, failures)
-    # arrays do not hash, so a search with points of its own is made, and compiled, anew
-    return _bayes.__wrapped__(space, surrogate, acquisition, maximiser, initial, batch, pending, output, failures)
+    design = initial if isinstance(initial, int) else _rows(space, initial)
+    return _bayes(space, surrogate, acquisition, maximiser, design, batch, pending, output, failures)
 
 
 @cache
 def _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, output, failures) -> Search:
     model = surrogate or gp_surrogate()
     model = model.adapt(space) if model.adapt else model
-    acquire = _acquisition(acquisition, failures)
+    acquire = adapted(_acquisition(acquisition, failures), space)
     box = maximiser or (enumerated(space) if space.size <= _FEW else refined(space))
     outputs = outputs_of(output, model)
-    given = _given(space, initial)
-    k = len(given) if given is not None else int(initial)
-    if batch < 1:
-        raise ValueError(f"batch must be at least 1; got {batch}")
+    k = initial if isinstance(initial, int) else len(initial)
+    if min(k, batch) < 1:
+        raise ValueError(f"initial and batch must be at least 1; got {k} and {batch}")
 
     def init(key: Array, capacity: int) -> BayesState:
-        design = given if given is not None else space.spread(shifted(key, sobol(k, space.dim)))
+        design = (
+            space.spread(shifted(key, sobol(k, space.dim))) if isinstance(initial, int) else space.snap(jnp.asarray(initial))
+        )
         return BayesState(
             record=blank(capacity, space.dim),
             design=design,
@@ -116,7 +116,7 @@ def _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, ou
             return state, (x, info)
 
         state, (points, infos) = jax.lax.scan(step, state, jnp.arange(batch))
-        return points, state, jax.tree.map(lambda leaf: leaf[-1], infos)
+        return points, state, of_batch(infos)
 
     def tell(state: BayesState, trial: Trial) -> BayesState:
         fine = trial.y > 0.0 if log in outputs else True
@@ -185,13 +185,9 @@ def _acquisition(acquisition: Acquisition | ClosedForm, failures: str) -> Acquis
     return feasible(acquisition) if failures == "model" else as_acquisition(acquisition)
 
 
-def _given(space: Space, initial: int | ArrayLike) -> Array | None:
-    """The initial points, if they are given as such."""
-    if isinstance(initial, int):
-        if initial < 1:
-            raise ValueError(f"initial must be at least 1; got {initial}")
-        return None
-    points = jnp.asarray(initial)
-    if points.ndim != 2 or points.shape[1] != space.dim or not len(points):
+def _rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], ...]:
+    """Initial points as tuples, which hash: equal points are one search."""
+    points = np.asarray(initial)
+    if points.ndim != 2 or points.shape[1] != space.dim:
         raise ValueError(f"initial points have shape (k, {space.dim}); got {points.shape}")
-    return space.snap(points)
+    return tuple(map(tuple, points.tolist()))

@@ -53,6 +53,11 @@ def ask_info(like: Array, **known: ArrayLike) -> AskInfo:
     return AskInfo(**{name: jnp.asarray(value, kinds[name]) for name, value in (plain | known).items()})
 
 
+def of_batch(infos: AskInfo) -> AskInfo:
+    """The report of a batch from those of its points (q,): what happened to any of them; converged where all did."""
+    return jax.tree.map(lambda field: field.max(axis=0), infos)._replace(converged=infos.converged.all(axis=0))
+
+
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Search:

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import bonas
 from bonas import acquire
-from bonas.acquire import closed, ei, feasible, lcb, log_ei, log_pi, penalised, per_second, scheduled_lcb, thompson
+from bonas.acquire import closed, ei, feasible, lcb, log_ei, log_pi, penalised, per_second, scheduled_lcb, thompson, top_two
+from bonas.acquire.acquisition import adapted
 
 KEY = jax.random.key(0)
 
@@ -101,3 +103,15 @@ def test_what_has_no_score_cannot_be_penalised(make_outlook):
 def test_what_is_no_acquisition_is_refused():
     with pytest.raises(ValueError, match="expected an acquisition"):
         acquire.acquisition.as_acquisition("ei")
+
+
+@pytest.mark.parametrize(
+    "make", [per_second, feasible, lambda: penalised(per_second(), jnp.sum), lambda: top_two(per_second())]
+)
+def test_models_of_their_own_are_told_of_options(make):
+    """Three options take three columns of a length scale, not one."""
+    space = bonas.Space(a=bonas.Float(0.0, 1.0), kind=bonas.Choice("x", "y", "z"))
+    memory = adapted(make(), space).init(4, 2)
+    scales = [leaf for path, leaf in jax.tree_util.tree_leaves_with_path(memory) if "lengthscale" in str(path)]
+    assert scales
+    assert all(leaf.shape[-1] == 4 for leaf in scales)

@@ -71,6 +71,8 @@ def test_info_tells_the_design_from_the_search(histories):
 
 def test_equal_settings_are_one_search():
     assert bonas.bayes(CAMEL.space, batch=2) is bonas.bayes(CAMEL.space, batch=2)
+    points = np.full((3, 2), 0.25)
+    assert bonas.bayes(CAMEL.space, initial=points) is bonas.bayes(CAMEL.space, initial=points.copy())
 
 
 def test_given_initial_points_come_first():
@@ -222,9 +224,9 @@ def test_a_run_can_be_exported_for_accelerators():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"initial": 0}, "initial must be at least 1"),
+        ({"initial": 0}, "at least 1; got 0 and 1"),
         ({"initial": np.zeros((3, 5))}, r"initial points have shape \(k, 2\)"),
-        ({"batch": 0}, "batch must be at least 1"),
+        ({"batch": 0}, "at least 1; got 5 and 0"),
         ({"failures": "ignore"}, 'failures is "worst" or "model"'),
         ({"output": "root"}, "output is one of"),
         ({"acquisition": "ei"}, "expected an acquisition"),
