@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from bonas import gp as gaussian
-from bonas.data import Dataset, empty
+from bonas.data import Dataset, empty, within
 from bonas.gp import Kernel, Mean, Posterior, Prediction, priors
 from bonas.gp.hyper import Noise
 from bonas.infer import Info, Target, hmc, maximise, nuts, slice_sample
@@ -98,12 +98,13 @@ def gp(
         return GPState(z, jnp.ones(width), condition(target, z, data))
 
     def fit(key: Array, data: Dataset, state: GPState) -> tuple[GPState, FitInfo]:
-        target = target_of(data)
-        last = jax.tree.map(lambda leaf: leaf[-1], state.z)
-        z, info, scale = _METHODS[infer](key, target, last, state.scale, samples=s, steps=steps, restarts=restarts)
+        def infer_from(data, key, last, scale):
+            return _METHODS[infer](key, target_of(data), last, scale, samples=s, steps=steps, restarts=restarts)
+
+        z, info, scale = within(infer_from, data, key, jax.tree.map(lambda leaf: leaf[-1], state.z), state.scale)
         fine = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(z)]).all()
         z = jax.tree.map(lambda new, old: jnp.where(fine, new, old), z, state.z)
-        posterior = condition(target, z, data)
+        posterior = condition(target_of(data), z, data)
         converged = fine & jnp.where(infer == "map", info.accept.all(), ~info.diverging.any())
         return GPState(z, scale, posterior), FitInfo(info.log_density.mean(), converged, fine, posterior.jitter.max())
 
