@@ -1,0 +1,7 @@
+"""Models of an objective behind one interface: fit, update, predict, sample. Searches know nothing else about them."""
+
+from bonas.surrogates.gaussian import GPState as GPState
+from bonas.surrogates.gaussian import default_kernel as default_kernel
+from bonas.surrogates.gaussian import gp as gp
+from bonas.surrogates.interface import FitInfo as FitInfo
+from bonas.surrogates.interface import Surrogate as Surrogate
