@@ -226,21 +226,17 @@ def child(python: str, *arguments: str):
 
 
 def many(config: Config, points: dict, function: str, seeds: list[int]):
-    """bonas, all seeds in one compiled call; the second call is timed, the first compiles."""
+    """bonas, all seeds in one compiled call."""
     problem = getattr(functions, function)
     search = contestant(problem, config.initial)
 
     def call():
-        clock = Clock()
-        history = jax.block_until_ready(bonas.run_many(search, problem.objective, keys(config), config.evaluations))
-        return history, clock
+        return jax.block_until_ready(bonas.run_many(search, problem.objective, keys(config), config.evaluations))
 
-    first_call = call()[1].read()["seconds"]
-    history, clock = call()
-    spent = clock.read(config.seeds)
+    history, spent = contenders.all_at_once(call, config.seeds)
     np.testing.assert_array_equal(history.x[:, : config.initial], points[function], "bonas did not start at the common points")
     for seed in seeds:
-        yield {"seed": seed, "best": history.best[seed].tolist(), **spent, "first_call_seconds": first_call}
+        yield {"seed": seed, "best": history.best[seed].tolist(), **spent}
 
 
 def at_random(config: Config, points: dict, function: str, seeds: list[int]):
