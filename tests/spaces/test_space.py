@@ -1,70 +1,16 @@
-"""Whole spaces: configurations and rows, points that exist, neighbours, counting, and what JAX may do with them."""
+"""Whole spaces: configurations and rows, points that exist, equality, and what JAX may do with them."""
 
 import itertools
 import math
-from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from spaces.several import GOOD, SPACES, chain, close, each_space, front_door, placing, snap, spread, uniform
 
 import bonas
 from bonas import Choice, Float, Int, Space
-
-
-def front_door():
-    """The space of the README's kind: a lambda, a dict, both scales, both orders of growth."""
-    return Space(
-        depth=Int(1, 5),
-        lr=Float(1e-5, 1.0, log=True),
-        activation=Choice("relu", "tanh"),
-        width_2=Int(1, 256, log=True, when=lambda p: p["depth"] >= 2),
-        slope=Float(0.0, 0.5, when={"activation": "relu"}),
-    )
-
-
-def chain():
-    """c rests on b, b on a; every kind of number."""
-    return Space(
-        a=Choice("none", None, (1, 2)),
-        b=Int(-2, 3, when={"a": ("!=", None)}),
-        c=Float(2.0, 4.0, when=lambda p: p["b"] > 0),
-        d=Choice(1, "one", None, (1,), 1.5, when={"b": ("<=", 0), "a": "none"}),
-        e=Int(3, 40, log=True, when={"c": ("<", 3.0)}),
-    )
-
-
-SPACES = {
-    "front door": front_door(),
-    "chain": chain(),
-    "plain": Space(x=Float(-1.0, 1.0), y=Float(1e-3, 1e3, log=True)),
-    "single values": Space(a=Choice("only"), b=Int(2, 2), c=Float(0.1, 0.1), d=Int(1, 9, when={"a": "only"})),
-    "wide": Space(n=Int(1, 100_000, log=True), m=Int(0, 100_000)),
-}
-each_space = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-
-
-# Spaces are static, so one compiled function serves each: without it most of the time goes into single operations.
-snap = jax.jit(Space.snap)
-spread = jax.jit(Space.spread)
-around = jax.jit(lambda space, u: jax.vmap(space.neighbours)(u))
-placing = pytest.mark.parametrize("place", [snap, spread], ids=["snap", "spread"])
-
-
-def uniform(seed, space, n=200, low=0.0, high=1.0):
-    return jax.random.uniform(jax.random.key(seed), (n, space.dim), minval=low, maxval=high)
-
-
-def same(a, b):
-    """Whether two values are equal but for rounding of real numbers."""
-    return math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b
-
-
-def close(a, b):
-    """Whether two configurations have the same names and the same values."""
-    return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
-
 
 # The front door
 
@@ -125,7 +71,6 @@ def test_only_active_parameters_are_decoded(space):
         assert space.decode(row).keys() == active
 
 
-GOOD = {"depth": 2, "lr": 0.1, "activation": "relu", "width_2": 8, "slope": 0.1}
 BAD_CONFIGS = {
     "unknown name": (GOOD | {"width": 3}, "unknown parameter 'width'"),
     "missing": ({name: GOOD[name] for name in GOOD if name != "lr"}, "'lr' is missing"),
@@ -335,189 +280,6 @@ def test_functions_are_equal_by_identity():
 
 def test_categories_are_counts_of_options():
     assert chain().categories == (3, 0, 0, 5, 0)
-
-
-# Neighbours
-
-
-def configs_around(space, config):
-    """The different configurations one step from `config`, itself left out."""
-    found = []
-    for row in around(space, space.encode(config)[None, :])[0]:
-        decoded = space.decode(row)
-        if not close(decoded, config) and not any(close(decoded, other) for other in found):
-            found.append(decoded)
-    return found
-
-
-def test_neighbours_by_hand():
-    space = Space(
-        depth=Int(1, 4),
-        width=Int(1, 256, log=True, when={"depth": (">=", 2)}),
-        kind=Choice("a", "b", "c"),
-        lr=Float(0.0, 1.0),
-    )
-    found = configs_around(space, {"depth": 1, "kind": "b", "lr": 0.25})
-    assert sorted(found, key=str) == sorted(
-        [
-            {"depth": 2, "width": 16, "kind": "b", "lr": 0.25},  # the middle of 1..256 on its scale
-            {"depth": 1, "kind": "a", "lr": 0.25},
-            {"depth": 1, "kind": "c", "lr": 0.25},
-        ],
-        key=str,
-    )
-
-
-def test_neighbours_drop_what_becomes_inactive():
-    space = Space(depth=Int(1, 2), width=Int(1, 9, when={"depth": 2}))
-    found = configs_around(space, {"depth": 2, "width": 9})
-    assert sorted(found, key=str) == [{"depth": 1}, {"depth": 2, "width": 8}]
-
-
-def test_newly_active_chains_start_in_their_middles():
-    space = Space(a=Int(0, 1), b=Int(0, 8, when={"a": 1}), c=Float(2.0, 4.0, when={"b": 4}))
-    assert configs_around(space, {"a": 0}) == [{"a": 1, "b": 4, "c": 3.0}]
-
-
-NEIGHBOURLY = {name: SPACES[name] for name in ("front door", "chain", "single values", "wide")}
-each_neighbourly = pytest.mark.parametrize("space", NEIGHBOURLY.values(), ids=NEIGHBOURLY)
-
-
-@each_neighbourly
-def test_neighbours_exist(space):
-    rows = around(space, spread(space, uniform(12, space))).reshape(-1, space.dim)
-    np.testing.assert_allclose(snap(space, rows), rows, atol=1e-14)
-
-
-@cache
-def neighbouring_pairs(space, seed):
-    """Pairs of neighbouring configurations, and the names that they share but not with the same value."""
-    configs = [space.decode(row) for row in spread(space, uniform(seed, space, 12))[:6]]
-    pairs = [(config, other) for config in configs for other in configs_around(space, config)]
-    return [(a, b, [name for name in a.keys() & b.keys() if not same(a[name], b[name])]) for a, b in pairs]
-
-
-@each_neighbourly
-def test_neighbours_differ_in_one_parameter(space):
-    assert {len(moved) for _, _, moved in neighbouring_pairs(space, 13)} == {1}
-
-
-@each_neighbourly
-def test_whole_numbers_move_by_one(space):
-    moves = [(space.parameters[name], a[name], b[name]) for a, b, (name,) in neighbouring_pairs(space, 13)]
-    assert {abs(a - b) for parameter, a, b in moves if isinstance(parameter, Int)} == {1}
-
-
-@each_neighbourly
-def test_parameters_come_and_go_only_with_the_one_that_moved(space):
-    """What two neighbours do not share must rest, directly or not, on the parameter that moved."""
-    above = {"width_2": {"depth"}, "slope": {"activation"}, "b": {"a"}, "c": {"a", "b"}, "d": {"a", "b"}, "e": {"a", "b", "c"}}
-    for a, b, (moved,) in neighbouring_pairs(space, 13):
-        assert all(moved in above[name] for name in a.keys() ^ b.keys())
-
-
-@each_neighbourly
-def test_neighbours_have_one_shape(space):
-    count = sum(p.options - 1 if isinstance(p, Choice) else 2 for p in space.parameters.values() if not isinstance(p, Float))
-    assert around(space, spread(space, uniform(15, space))).shape == (200, count, space.dim)
-
-
-def test_neighbours_are_the_same_without_jit():
-    space = front_door()
-    row = space.encode(GOOD)
-    np.testing.assert_allclose(space.neighbours(row), jax.jit(space.neighbours)(row), atol=1e-14)
-
-
-def test_real_numbers_have_no_neighbours():
-    assert SPACES["plain"].neighbours(jnp.asarray([0.2, 0.3])).shape == (0, 2)
-
-
-# Counting
-
-COUNTED = {
-    "product": (Space(a=Int(1, 4), b=Choice("x", "y", "z")), 4 * 3),
-    "growing depth": (
-        Space(depth=Int(1, 3), w2=Int(1, 4, when={"depth": (">=", 2)}), w3=Choice("a", "b", when={"depth": (">=", 3)})),
-        1 + 4 + 4 * 2,
-    ),
-    "chain": (
-        Space(a=Choice("x", "y"), b=Int(0, 4, when={"a": "x"}), c=Int(1, 3, when=lambda p: p["b"] >= 3)),
-        1 + 3 + 2 * 3,  # y; x with b of 0, 1, 2; x with b of 3, 4 and any c
-    ),
-    "log parent that may be absent": (
-        Space(b=Int(7, 8, log=True, when={"a": 1}), a=Choice(0, 1), c=Int(1, 3, when={"b": 8})),
-        1 + 1 + 3,
-    ),
-    "two parents": (
-        Space(a=Int(0, 2), b=Int(0, 2), c=Int(1, 5, when=lambda p: p["a"] + p["b"] >= 3), d=Choice("x", "y", when={"a": 0})),
-        3 * 2 + 2 + 5 + 5 + 1 + 5,  # a = 0: any b and d; a = 1: b of 0, 1, then 2 with c; a = 2: b of 0, then 1, 2 with c
-    ),
-    "never": (Space(a=Int(1, 3), b=Int(1, 100, when={"a": (">", 3)})), 3),
-    "single values": (Space(a=Choice("only"), b=Int(2, 2), c=Float(0.1, 0.1), d=Int(1, 9, when={"a": "only"})), 9),
-}
-
-
-def existing(space):
-    """The configurations of a finite space as a set, by trying every combination of columns on a fine grid."""
-    columns = [np.linspace(0.0, 1.0, 61) if isinstance(p, Int) else np.linspace(0.0, 1.0, 9) for p in space.parameters.values()]
-    rows = np.array(list(itertools.product(*columns)))
-    return np.unique(np.asarray(jax.jit(space.snap)(jnp.asarray(rows))).round(9), axis=0)
-
-
-@pytest.mark.parametrize(("space", "count"), COUNTED.values(), ids=COUNTED)
-def test_size_is_the_count_by_hand(space, count):
-    assert space.size == count
-
-
-@pytest.mark.parametrize("name", ["log parent that may be absent", "chain"])
-def test_size_is_the_same_in_float32(name):
-    space, count = COUNTED[name]
-    with jax.enable_x64(False):
-        assert (space.size, len(space.points())) == (count, count)
-
-
-@cache
-def points_of(space):
-    return space.points()
-
-
-@jax.jit
-def read(space, u):
-    """What a row means, as numbers (n, d): values where active, and a number that none has elsewhere."""
-    values = jnp.stack([*jax.vmap(space.values)(u).values()], axis=1)
-    return jnp.where(space.active(u), values, -99)
-
-
-@pytest.mark.parametrize(("space", "count"), COUNTED.values(), ids=COUNTED)
-def test_points_are_all_and_different(space, count):
-    different = {tuple(row) for row in np.asarray(read(space, points_of(space)))}
-    assert len(different) == len(points_of(space)) == count
-
-
-@pytest.mark.parametrize("space", [space for space, _ in COUNTED.values()], ids=COUNTED)
-def test_points_exist(space):
-    np.testing.assert_allclose(snap(space, points_of(space)), points_of(space), atol=1e-14)
-
-
-def test_points_hold_whatever_a_fine_grid_finds():
-    space, _ = COUNTED["chain"]
-    np.testing.assert_allclose(existing(space), space.points(), atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["front door", "chain", "plain"])
-def test_real_numbers_make_a_space_infinite(name):
-    assert SPACES[name].size == math.inf
-
-
-def test_large_spaces_are_counted_exactly():
-    space = Space(**{f"p{i}": Int(1, 1000) for i in range(12)})
-    assert space.size == 1000**12
-
-
-@pytest.mark.parametrize("name", ["front door", "wide"])
-def test_too_many_points_are_refused(name):
-    with pytest.raises(ValueError, match="not enumerated"):
-        SPACES[name].points()
 
 
 # float32
