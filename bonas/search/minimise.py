@@ -59,10 +59,10 @@ def minimise(
     if chosen.space != space:
         raise ValueError("the search was made for another space")
     init_key, run_key = jax.random.split(jax.random.key(seed))
-    ask, tell = jax.jit(chosen.ask), jax.jit(chosen.tell)
-    state, evaluations = chosen.init(init_key, trials), []
+    ask, tell, evaluations = jax.jit(chosen.ask), jax.jit(chosen.tell), []
     with _bar(trials, progress) as show:
         try:
+            state = jax.jit(chosen.init, static_argnums=1)(init_key, trials)
             for i in range(trials):
                 x, state, info = ask(jax.random.split(jax.random.fold_in(run_key, i))[0], state)
                 if len(x) != 1:
@@ -112,7 +112,7 @@ def _bar(trials: int, progress: bool):
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("best {task.fields[best]}"), TimeElapsedColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[news]}"), TimeElapsedColumn())
     with Progress(*columns, TextColumn("left"), TimeRemainingColumn()) as bar:
-        task = bar.add_task("", total=trials, best="–")
-        yield lambda best: bar.update(task, advance=1, best=f"{best.value:.6g}" if best else "–, all failed")
+        task = bar.add_task("", total=trials, news="compiling")
+        yield lambda best: bar.update(task, advance=1, news=f"best {best.value:.6g}" if best else "all failed")
