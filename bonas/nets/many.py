@@ -13,7 +13,7 @@ from bonas.nets.settings import Examples, Hyper, Settings, check
 from bonas.nets.train import Result, begin, fit
 
 # Below this width an update costs what calling the operations costs: a smaller shape would only be one more to compile.
-_NARROWEST = 16
+_NARROWEST = 32
 # Lanes an accelerator trains at once.
 _LANES = 64
 
@@ -21,7 +21,7 @@ _LANES = 64
 def bucket(shape: Shape, width: int) -> Shape:
     """The shape that networks of a width are trained in: padded to a power of two, and never wider than `shape`.
 
-    It depends on the network alone, so a search meets at most log2(shape.width / 16) + 1 of them. Depth is not divided
+    It depends on the network alone, so a search meets at most log2(shape.width / 32) + 1 of them. Depth is not divided
     further: layers that are not there cost no time on a CPU, and more shapes would cost more compilations.
     """
     wide = max(_NARROWEST, 1 << (max(width, 1) - 1).bit_length())

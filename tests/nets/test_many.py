@@ -7,12 +7,12 @@ from bonas.nets import many
 from bonas.nets.train import COMPLETE, DIVERGED
 
 RNG = np.random.default_rng(0)
-SHAPE = nets.Shape(inputs=3, outputs=1, depth=2, width=32, activations=("tanh",))
+SHAPE = nets.Shape(inputs=3, outputs=1, depth=2, width=64, activations=("tanh",))
 DATA = nets.examples(
     RNG.normal(size=(12, 3)), RNG.normal(size=12), RNG.normal(size=(6, 3)), RNG.normal(size=6), dtype="float64"
 )
 SETTINGS = nets.Settings(batch=4, max_epochs=5, shuffle=False)
-WIDTHS = [(3,), (20, 4), (), (16, 16), (32,)]
+WIDTHS = [(3,), (40, 4), (), (32, 32), (64,)]
 NETWORKS = nets.stack([nets.architecture(SHAPE, widths, density=0.8) for widths in WIDTHS])
 RATES = np.array([[0.01], [0.02], [1e300], [0.03], [0.005]]) * np.array([[1.0, 0.5, 2.0]])  # of each layer
 HYPER = nets.Hyper(learning_rate=RATES, epochs=np.array([5, 3, 5, 0, 4]), weight_decay=0.1)
@@ -63,7 +63,7 @@ def test_every_network_ends_by_itself(found):
 
 
 @pytest.mark.parametrize(
-    ("width", "padded"), [(0, 16), (1, 16), (16, 16), (17, 32), (32, 32), (33, 64), (64, 64), (65, 100), (100, 100)]
+    ("width", "padded"), [(0, 32), (1, 32), (16, 32), (31, 32), (32, 32), (33, 64), (64, 64), (65, 100), (100, 100)]
 )
 def test_widths_are_padded_to_powers_of_two_within_the_shape(width, padded):
     shape = nets.Shape(inputs=3, outputs=1, depth=2, width=100)
@@ -75,7 +75,7 @@ def test_a_search_compiles_each_bucket_once(first_search):
     assert first_search[1] == 2
     before, rng = many._fit_alone._cache_size(), np.random.default_rng(1)
     for n, kind in ((1, float), (4, np.float32), (15, np.float64)):
-        widths = [rng.integers(0, 33, size=rng.integers(0, 3)) for _ in range(n)]
+        widths = [rng.integers(0, 65, size=rng.integers(0, 3)) for _ in range(n)]
         networks = nets.stack([nets.architecture(SHAPE, [int(w) for w in width], density=kind(0.5)) for width in widths])
         hyper = nets.Hyper(learning_rate=np.full((n, 3), 0.01, kind), weight_decay=kind(0.0), epochs=1)
         nets.train_many(jax.random.split(jax.random.key(n), n), SHAPE, SETTINGS, networks, hyper, DATA)
@@ -88,7 +88,7 @@ def test_a_search_compiles_each_bucket_once(first_search):
         ({"keys": KEYS[:4]}, "leading axis of 4"),
         ({"hyper": nets.Hyper(learning_rate=np.ones(4))}, r"learning_rate of shape \(5,\) or \(5, 3\) or \(\); got \(4,\)"),
         ({"lanes": 0}, "lanes must be a whole number of at least 1"),
-        ({"architectures": NETWORKS._replace(widths=NETWORKS.widths + 1)}, "widths must be between 0 and 32"),
+        ({"architectures": NETWORKS._replace(widths=NETWORKS.widths + 1)}, "widths must be between 0 and 64"),
     ],
 )
 def test_populations_that_do_not_fit_are_refused(change, message):
