@@ -9,9 +9,10 @@ from pathlib import Path
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 # Compilations shorter than this (seconds) are not worth a file.
 _WORTH_CACHING = 0.3
-# Without XLA's newer emitters for CPUs our programs run as fast and compile in half the time. Only for releases in which
-# this was measured: XLA ends a process that gives it a flag it does not know.
-_EMITTERS = "--xla_cpu_use_fusion_emitters"
+# Without XLA's newer emitters for CPUs programs on small arrays, such as a Gaussian process's, run as fast and compile in
+# half the time; passes over thousands of numbers take four times as long. Only for releases in which this was measured: XLA
+# ends a process that gives it a flag it does not know.
+_EMITTERS = "xla_cpu_use_fusion_emitters"
 _MEASURED = ("0.10.",)
 
 
@@ -60,7 +61,14 @@ def _compile_faster() -> None:
 
     flags = os.environ.get("XLA_FLAGS", "")
     if jaxlib.__version__.startswith(_MEASURED) and _EMITTERS not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_EMITTERS}=false".strip()
+        os.environ["XLA_FLAGS"] = f"{flags} --{_EMITTERS}=false".strip()
+
+
+def for_long_arrays() -> dict[str, bool]:
+    """What `jax.jit(compiler_options=)` takes for programs on arrays of thousands of numbers, such as training a network."""
+    import jaxlib
+
+    return {_EMITTERS: True} if jaxlib.__version__.startswith(_MEASURED) else {}
 
 
 def _limit_threads(threads: int) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bonas.configure import for_long_arrays
 from bonas.nets.mlp import Architecture, Shape, check_architecture, resize
 from bonas.nets.settings import Examples, Hyper, Settings, check
 from bonas.nets.train import Result, begin, fit
@@ -101,14 +103,14 @@ def _stack(trees: Sequence):
 _begin = jax.jit(begin, static_argnames=("initial", "dtype"))
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=for_long_arrays())
 def _fit_alone(networks, shape, settings, data) -> Result:
     """The result of one network, with its leading axis of 1: loops and branches are its own."""
     key, architecture, hyper, mask, params = _pick(networks, 0)
     return jax.tree.map(lambda leaf: leaf[None], fit(key, shape, settings, architecture, hyper, data, mask, params))
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=for_long_arrays())
 def _fit_together(networks, shape, settings, data) -> Result:
     def one(key, architecture, hyper, mask, params):
         return fit(key, shape, settings, architecture, hyper, data, mask, params, axis="lanes")
