@@ -1,5 +1,10 @@
 """Neural networks as arrays: many architectures in one shape, and whole training runs in one compiled call."""
 
+from bonas.nets import ensemble as ensemble
+from bonas.nets import views as views
+from bonas.nets.ensemble import Design as Design
+from bonas.nets.ensemble import Ensemble as Ensemble
+from bonas.nets.ensemble import train_ensemble as train_ensemble
 from bonas.nets.losses import accuracy as accuracy
 from bonas.nets.losses import cross_entropy as cross_entropy
 from bonas.nets.losses import error as error

@@ -5,3 +5,5 @@ from bonas.surrogates.gaussian import default_kernel as default_kernel
 from bonas.surrogates.gaussian import gp as gp
 from bonas.surrogates.interface import FitInfo as FitInfo
 from bonas.surrogates.interface import Surrogate as Surrogate
+from bonas.surrogates.networks import EnsembleState as EnsembleState
+from bonas.surrogates.networks import ensemble as ensemble
