@@ -33,6 +33,8 @@ from bonas.gp.kernels import multiply as multiply
 from bonas.gp.kernels import on as on
 from bonas.gp.kernels import rq as rq
 from bonas.gp.kernels import se as se
+from bonas.gp.masked import blocks as blocks
+from bonas.gp.masked import masked as masked
 from bonas.gp.means import Mean as Mean
 from bonas.gp.means import constant as constant
 from bonas.gp.means import learned_constant as learned_constant
