@@ -1,0 +1,47 @@
+"""The models of Table 1 and beyond, and what was published of them."""
+
+from dataclasses import dataclass
+
+from bonas import gp
+from bonas.problems import raiders
+
+
+@dataclass(frozen=True)
+class Model:
+    """A GP, by its kernel, and what it is told of irrelevant parameters."""
+
+    kernel: gp.Kernel
+    fill: str = "zero"  # what stands in inactive columns, for kernels that do not know better
+    separate: bool = False  # one model a depth
+    slow: bool = False  # fewer seeds
+    sampler: str = "slice"
+
+
+_LINE, _MATERN, _ARC = gp.basis(gp.affine), gp.matern52(), gp.arc(raiders.active)
+
+# In the order of importance, in which they are fitted.
+MODELS = {
+    "Arc GP": Model(_ARC),
+    "GP": Model(_MATERN, fill="random"),
+    "sum of arcs": Model(gp.add(_ARC, _ARC), sampler="nuts"),
+    "Separate Arc GP": Model(_ARC, separate=True),
+    "Separate GP": Model(_MATERN, separate=True),
+    "Linear": Model(_LINE, fill="random"),
+    "Separate Linear": Model(_LINE, separate=True),
+    "GP, −1 filled in": Model(_MATERN, fill="constant"),
+    "box": Model(gp.box(raiders.active)),
+    "wedge": Model(gp.wedge(raiders.active)),
+    "masked Matérn": Model(gp.masked(raiders.active)),
+    "blocks": Model(gp.blocks(raiders.active, raiders.BLOCKS), slow=True),
+    "product of arcs": Model(gp.arc(raiders.active, product=True), slow=True),
+}
+
+# Swersky et al. 2014, Table 1: mean and error of the original values and of their logarithms.
+PUBLISHED = {
+    "Separate Linear": {"original": [0.812, 0.045], "log": [0.737, 0.049]},
+    "Separate GP": {"original": [0.546, 0.038], "log": [0.446, 0.041]},
+    "Separate Arc GP": {"original": [0.535, 0.030], "log": [0.440, 0.031]},
+    "Linear": {"original": [0.876, 0.043], "log": [0.834, 0.047]},
+    "GP": {"original": [0.481, 0.031], "log": [0.401, 0.028]},
+    "Arc GP": {"original": [0.421, 0.033], "log": [0.335, 0.028]},
+}

@@ -1,0 +1,121 @@
+"""What the folds of Table 1 say: means, paired differences, what else the predictions would score, and the figure."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.console import Console
+from rich.table import Table as Printed
+
+from bonas.problems import raiders
+from bonas.problems.folds import contiguous_folds, paired, random_folds
+
+BASELINE = "GP"
+BLUE, VERMILION = "#0072B2", "#D55E00"  # told apart by every kind of eye (Okabe and Ito)
+TITLES = {"log": "logarithms of errors", "original": "errors as they are"}
+
+
+def summarise(rows: list[dict], table: raiders.Table, k: int) -> dict:
+    """Scores of every model by kind of run, each beside the baseline on the folds that both have."""
+    runs: dict = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        kind = f"{row['column']}, {row['inference']}, {row['folds']} folds"
+        runs[kind][row["model"]][row["seed"], row["fold"]] = row
+    results = {kind: {name: _scores(done, models, k) for name, done in models.items()} for kind, models in runs.items()}
+    return {"results": results, "rescaled": _rescaled(rows, table, k), "by_the_variance_of_the_fold": _by_fold(rows, table, k)}
+
+
+def _scores(done: dict, models: dict, k: int) -> dict:
+    scores = np.array([row["nmse"] for row in done.values()])
+    found = {"nmse": float(scores.mean()), "folds": len(scores), "seconds_a_fold": float(np.median(_of(done, "seconds")))}
+    if len(scores) > 1:
+        found |= {"fold_sd": float(scores.std(ddof=1)), "error": paired(scores, 1.0 / k).error}
+    common = [key for key in done if key in models.get(BASELINE, {})]
+    if done is not models.get(BASELINE) and len(common) > 1:
+        differences = [done[key]["nmse"] - models[BASELINE][key]["nmse"] for key in common]
+        found["minus_baseline"] = {**paired(differences, 1.0 / k)._asdict(), "folds": len(common)}
+        found["minus_baseline"]["share_of_folds_better"] = float(np.mean(np.array(differences) < 0.0))
+    return found
+
+
+def _of(done: dict, name: str) -> list:
+    return [row[name] for row in done.values()]
+
+
+def _test_rows(row: dict, n: int, k: int) -> np.ndarray:
+    folds = random_folds(n, k, row["seed"]) if row["folds"] == "random" else contiguous_folds(n, k)
+    return folds[row["fold"]]
+
+
+def _rescaled(rows: list[dict], table: raiders.Table, k: int) -> dict:
+    """What models of logarithms score on the original values, by their median and by their mean of min(exp, 1)."""
+    scores: dict = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["column"] == "log":
+            actual = table.y[_test_rows(row, len(table.y), k)]
+            mean, std = np.array(row["mean"]), np.array(row["std"])
+            name = f"{row['model']}, {row['inference']}, {row['folds']} folds"
+            for how, predicted in (("median", np.exp(mean)), ("mean", raiders.expected_error(mean, std))):
+                scores[name][how].append(np.mean((predicted - actual) ** 2) / table.y.var(ddof=1))
+    return {name: {how: float(np.mean(each)) for how, each in found.items()} for name, found in scores.items()}
+
+
+def _by_fold(rows: list[dict], table: raiders.Table, k: int) -> dict:
+    """The same errors over the variance of the fold's own values, and over that of all: means and fold deviations."""
+    scores: dict = defaultdict(list)
+    for row in rows:
+        test = _test_rows(row, len(table.y), k)
+        y = np.log(table.y) if row["column"] == "log" else table.y
+        ratio = y.var(ddof=1) / max(y[test].var(ddof=1), 1e-12)
+        scores[f"{row['column']}, {row['model']}, {row['inference']}, {row['folds']} folds"].append(row["nmse"] * ratio)
+    return {name: {"nmse": float(np.mean(each)), "fold_sd": float(np.std(each))} for name, each in scores.items()}
+
+
+def show(results: dict) -> None:
+    """One printed table a kind of run."""
+    console = Console(width=110)
+    for kind, models in results["results"].items():
+        printed = Printed("model", "published", "here", "fold sd", "minus GP", "p", "folds", "s a fold", title=kind)
+        column = kind.partition(",")[0]
+        for name, row in sorted(models.items(), key=lambda item: item[1]["nmse"]):
+            published = results["published"].get(name, {}).get(column)
+            pair = row.get("minus_baseline")
+            printed.add_row(
+                name,
+                f"{published[0]:.3f} ± {published[1]:.3f}" if published else "",
+                f"{row['nmse']:.3f} ± {row.get('error', np.nan):.3f}",
+                f"{row.get('fold_sd', np.nan):.3f}",
+                f"{pair['mean']:+.3f} ± {pair['error']:.3f}" if pair else "",
+                f"{pair['p']:.1e}" if pair else "",
+                str(row["folds"]),
+                f"{row['seconds_a_fold']:.1f}",
+            )
+        console.print(printed)
+
+
+def draw(results: dict, path: Path) -> None:
+    """Both columns of the table as points: ours with their corrected errors, the published ones as crosses."""
+    figure, axes = plt.subplots(1, 2, figsize=(10.5, 5.2), layout="constrained", sharey=True)
+    log = results["results"].get("log, map, random folds", {})
+    order = sorted(log, key=lambda name: -log[name]["nmse"])
+    for axis, column in zip(axes, ("log", "original"), strict=True):
+        ours, sampled = (results["results"].get(f"{column}, {how}, random folds", {}) for how in ("map", "slice"))
+        kinds = (("o", ours, BLUE, "most probable hyperparameters"), ("s", sampled, "black", "slice sampling"))
+        for marker, found, colour, label in kinds:
+            known = [(i, found[name]) for i, name in enumerate(order) if name in found]
+            heights = [i + (0.18 if marker == "s" else 0.0) for i, _ in known]
+            nmse, error = ([row.get(name, 0.0) for _, row in known] for name in ("nmse", "error"))
+            axis.errorbar(nmse, heights, xerr=error, fmt=marker, color=colour, ms=5, capsize=2.5, lw=1.2, label=label)
+        there = [(i, results["published"][name][column]) for i, name in enumerate(order) if name in results["published"]]
+        places, heights = [pair[0] for _, pair in there], [i - 0.18 for i, _ in there]
+        axis.errorbar(
+            places, heights, xerr=[pair[1] for _, pair in there], fmt="x", color=VERMILION, ms=6, lw=1.0, label="published"
+        )
+        axis.set(title=TITLES[column], xlabel="normalised mean squared error")
+        axis.grid(color="0.9", lw=0.6)
+        axis.set_axisbelow(True)
+    axes[0].set_yticks(range(len(order)), order)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
