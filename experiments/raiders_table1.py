@@ -6,8 +6,8 @@ each depth, a linear model and a GP to which irrelevant parameters are random nu
 constant in irrelevant places, products over columns, box and wedge, the kernels of SMAC3 and BoTorch (gp.masked, gp.blocks),
 and better models of the same family. The claim: the arc kernel models best, and logarithms help everybody.
 
-All models see the same folds. Hyperparameters are most probable ones under the library's default priors, each fold starting
-from the last one's; slice sampling, which the paper uses, on folds of the first seed. Differences are of pairs, with the
+All models see the same folds. Hyperparameters are most probable ones under the library's default priors, found anew for each
+fold; slice sampling, which the paper uses, on folds of the first seed. Differences are of pairs, with the
 standard error of Nadeau & Bengio. The paper's folds are not known. Every fold is written down as it ends, and a second call
 does what is missing. Without BONAS_DATA, --smoke takes a synthetic table.
 """
@@ -47,8 +47,8 @@ class Config:
     folds: int = 10  # stated
     seeds: int = 5  # how often folds are drawn anew
     slow_seeds: int = 1  # the same for products over 24 columns, each of which costs ten times as much
-    evaluations: int = 15  # of evidence and gradient a fold, from the last fold's optimum: the density is then within about 1
-    first: int = 6  # times as many for the first fold, from the middle of the prior
+    evaluations: int = 45  # of evidence and gradient a fold, from the middle of the prior. Not from the last fold's optimum,
+    # which has seen this fold's test rows: the arc then scored .320 and not .346 on the folds of seed 0, at a lower density
     samples: int = 10  # slice samples a fold, which predictions are averaged over: not stated; Spearmint's number (R-S7) ...
     burn: int = 4  # ... after this many sweeps, which also adapt the widths; the chain starts at the fold's optimum
     trajectories: int = 20  # of NUTS a fold that are kept, for models with too many unknowns to take them one by one ...
@@ -57,8 +57,8 @@ class Config:
     models: tuple[str, ...] = tuple(MODELS)
 
 
-FEW = ("Arc GP", "GP", "Separate GP")
-SMOKE = Config(folds=3, seeds=1, evaluations=3, first=1, samples=2, burn=1, trajectories=1, warmup=1, rows=60, models=FEW)
+FEW = ("Arc GP", "GP", "sum of arcs", "Separate GP")
+SMOKE = Config(folds=3, seeds=1, evaluations=3, samples=2, burn=1, trajectories=1, warmup=1, rows=60, models=FEW)
 MEAN = gp.learned_constant()
 # Of values of variance 1. All ten searches begin with the same two networks, whose errors are equal to the last digit: without
 # a floor the evidence grows beyond bounds as the noise goes to 0, and hyperparameters are chosen for those twenty rows.
@@ -186,24 +186,22 @@ def run(config: Config, job: Job, table: raiders.Table, known: dict, record) -> 
             if job.inference != "map":  # from the optimum of the same fold
                 start = unflatten(jnp.asarray(known[(*job._replace(inference="map"), number)]["z"]))
             clock = time.process_time()
-            repeats = config.first if number == 0 and job.inference == "map" else 1
-            for _ in range(repeats):
-                start, density, width, mean, spread = fit(config, job, room, table, test, start, width)
+            found, density, width, mean, spread = fit(config, job, room, table, test, start, width)
             error = np.mean((np.asarray(mean) - values(table, job.column)[test]) ** 2) / variance
             seen = {**job._asdict(), "fold": number, "nmse": float(error), "log_density": float(density)}
-            seen |= {"seconds": time.process_time() - clock, "z": ravel_pytree(start)[0].tolist()}
+            seen |= {"seconds": time.process_time() - clock, "z": ravel_pytree(found)[0].tolist()}
             seen |= {"mean": np.asarray(mean).tolist(), "std": np.sqrt(np.asarray(spread)).tolist()}
             seen |= {"width": np.asarray(width).tolist(), "settings": settings(config, job.inference)}
             record(seen)
             known[(*job, number)] = seen
-        start, width = unflatten(jnp.asarray(seen["z"])), jnp.asarray(seen["width"])
+        width = jnp.asarray(seen["width"])
         yield
 
 
 def settings(config: Config, inference: str) -> list:
     """What a fold's result depends on: rows of other settings are not taken for these."""
     sampling = [config.samples, config.burn, config.trajectories, config.warmup]
-    return [config.folds, config.evaluations, config.first, config.rows, *(sampling if inference != "map" else [])]
+    return [config.folds, config.evaluations, config.rows, *(sampling if inference != "map" else [])]
 
 
 def read(file: Path, config: Config) -> dict:

@@ -12,7 +12,7 @@ from bonas.problems import raiders
 from bonas.problems.folds import contiguous_folds, paired, random_folds
 
 BASELINE = "GP"
-BLUE, VERMILION = "#0072B2", "#D55E00"  # told apart by every kind of eye (Okabe and Ito)
+BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by every kind of eye (Okabe and Ito)
 TITLES = {"log": "logarithms of errors", "original": "errors as they are"}
 
 
@@ -20,10 +20,14 @@ def summarise(rows: list[dict], table: raiders.Table, k: int) -> dict:
     """Scores of every model by kind of run, each beside the baseline on the folds that both have."""
     runs: dict = defaultdict(lambda: defaultdict(dict))
     for row in rows:
-        kind = f"{row['column']}, {row['inference']}, {row['folds']} folds"
+        kind = f"{row['column']}, {_inference(row)}, {row['folds']} folds"
         runs[kind][row["model"]][row["seed"], row["fold"]] = row
     results = {kind: {name: _scores(done, models, k) for name, done in models.items()} for kind, models in runs.items()}
     return {"results": results, "rescaled": _rescaled(rows, table, k), "by_the_variance_of_the_fold": _by_fold(rows, table, k)}
+
+
+def _inference(row: dict) -> str:
+    return "map" if row["inference"] == "map" else "sampled"
 
 
 def _scores(done: dict, models: dict, k: int) -> dict:
@@ -55,7 +59,7 @@ def _rescaled(rows: list[dict], table: raiders.Table, k: int) -> dict:
         if row["column"] == "log":
             actual = table.y[_test_rows(row, len(table.y), k)]
             mean, std = np.array(row["mean"]), np.array(row["std"])
-            name = f"{row['model']}, {row['inference']}, {row['folds']} folds"
+            name = f"{row['model']}, {_inference(row)}, {row['folds']} folds"
             for how, predicted in (("median", np.exp(mean)), ("mean", raiders.expected_error(mean, std))):
                 scores[name][how].append(np.mean((predicted - actual) ** 2) / table.y.var(ddof=1))
     return {name: {how: float(np.mean(each)) for how, each in found.items()} for name, found in scores.items()}
@@ -68,23 +72,25 @@ def _by_fold(rows: list[dict], table: raiders.Table, k: int) -> dict:
         test = _test_rows(row, len(table.y), k)
         y = np.log(table.y) if row["column"] == "log" else table.y
         ratio = y.var(ddof=1) / max(y[test].var(ddof=1), 1e-12)
-        scores[f"{row['column']}, {row['model']}, {row['inference']}, {row['folds']} folds"].append(row["nmse"] * ratio)
+        scores[f"{row['column']}, {row['model']}, {_inference(row)}, {row['folds']} folds"].append(row["nmse"] * ratio)
     return {name: {"nmse": float(np.mean(each)), "fold_sd": float(np.std(each))} for name, each in scores.items()}
 
 
 def show(results: dict) -> None:
     """One printed table a kind of run."""
-    console = Console(width=110)
+    console = Console(width=140)
     for kind, models in results["results"].items():
-        printed = Printed("model", "published", "here", "fold sd", "minus GP", "p", "folds", "s a fold", title=kind)
-        column = kind.partition(",")[0]
+        column, _, rest = kind.partition(",")
+        heads = ("model", "published", "here", "through logs", "fold sd", "minus GP", "p", "folds", "s a fold")
+        printed = Printed(*heads, title=kind)
         for name, row in sorted(models.items(), key=lambda item: item[1]["nmse"]):
             published = results["published"].get(name, {}).get(column)
-            pair = row.get("minus_baseline")
+            pair, through = row.get("minus_baseline"), results["rescaled"].get(f"{name},{rest}")
             printed.add_row(
                 name,
                 f"{published[0]:.3f} ± {published[1]:.3f}" if published else "",
                 f"{row['nmse']:.3f} ± {row.get('error', np.nan):.3f}",
+                f"{through['mean']:.3f}" if through and column == "original" else "",
                 f"{row.get('fold_sd', np.nan):.3f}",
                 f"{pair['mean']:+.3f} ± {pair['error']:.3f}" if pair else "",
                 f"{pair['p']:.1e}" if pair else "",
@@ -100,8 +106,8 @@ def draw(results: dict, path: Path) -> None:
     log = results["results"].get("log, map, random folds", {})
     order = sorted(log, key=lambda name: -log[name]["nmse"])
     for axis, column in zip(axes, ("log", "original"), strict=True):
-        ours, sampled = (results["results"].get(f"{column}, {how}, random folds", {}) for how in ("map", "slice"))
-        kinds = (("o", ours, BLUE, "most probable hyperparameters"), ("s", sampled, "black", "slice sampling"))
+        ours, sampled = (results["results"].get(f"{column}, {how}, random folds", {}) for how in ("map", "sampled"))
+        kinds = (("o", ours, BLUE, "most probable hyperparameters"), ("s", sampled, "black", "sampled hyperparameters"))
         for marker, found, colour, label in kinds:
             known = [(i, found[name]) for i, name in enumerate(order) if name in found]
             heights = [i + (0.18 if marker == "s" else 0.0) for i, _ in known]
@@ -112,10 +118,14 @@ def draw(results: dict, path: Path) -> None:
         axis.errorbar(
             places, heights, xerr=[pair[1] for _, pair in there], fmt="x", color=VERMILION, ms=6, lw=1.0, label="published"
         )
+        if column == "original":
+            rescaled = results["rescaled"]
+            through = [(rescaled[f"{name}, map, random folds"]["mean"], i) for i, name in enumerate(order)]
+            axis.plot(*np.array(through).T, "D", color=GREEN, ms=5, label="by a model of logarithms")
         axis.set(title=TITLES[column], xlabel="normalised mean squared error")
         axis.grid(color="0.9", lw=0.6)
         axis.set_axisbelow(True)
     axes[0].set_yticks(range(len(order)), order)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(path, dpi=150)
     plt.close(figure)
