@@ -61,7 +61,8 @@ def _on_box(name, formula, bounds, optimum, minimisers) -> Problem:
     space = Space(**{f"x{i}": Float(low, high) for i, (low, high) in enumerate(bounds, 1)})
 
     def objective(key, u):
-        return formula(jnp.stack(list(space.values(u).values())))
+        values = space.values(u)  # a dict that was jitted is sorted by name, so x10 comes before x2
+        return formula(jnp.stack([values[name] for name in space.parameters]))
 
     return Problem(name, space, objective, optimum, minimisers)
 

@@ -310,3 +310,14 @@ def test_importing_starts_no_backend():
     program = "from bonas.problems import functions; from jax._src import xla_bridge as x; print(x.backends_are_initialized())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_columns_keep_their_order_beyond_nine():
+    """Levy's last column is unlike the others; among names, x10 comes before x2."""
+    twelve = functions.levy(12)
+    x = np.ones(12)
+    x[-1] = 3.0
+    u = (x + 10.0) / 20.0
+    w = 1.0 + (3.0 - 1.0) / 4.0
+    last = (w - 1.0) ** 2 * (1.0 + np.sin(2.0 * np.pi * w) ** 2)
+    np.testing.assert_allclose(twelve.objective(jax.random.key(0), jnp.asarray(u)), last, rtol=1e-9)
