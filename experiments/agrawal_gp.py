@@ -7,16 +7,13 @@ Here: Matérn 5/2 with a lower confidence bound (eq. 5.5) on plain values, the n
 bonas; and random search. All start from the same random points in a repeat.
 """
 
-import argparse
-import json
-import platform
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
+from script import flags, record
 
 import bonas
 from bonas import gp, plots, surrogates
@@ -103,13 +100,13 @@ def report(results: dict) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="one function, two repeats, to see that everything runs")
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"repeats (default {Config.repeats})")
-    parser.add_argument("--out", type=Path, default=Path("results/agrawal_gp"), metavar="DIR", help="default %(default)s")
+    parser = flags.parser(
+        __doc__,
+        "agrawal_gp",
+        smoke="one function, two repeats, to see that everything runs",
+        seeds=f"repeats (default {Config.repeats})",
+    )
     given = parser.parse_args()
-    if given.seeds is not None and given.seeds < 1:
-        parser.error("--seeds must be at least 1")
     config = SMOKE if given.smoke else Config()
     config = replace(config, repeats=given.seeds or config.repeats)
 
@@ -119,9 +116,7 @@ def main() -> None:
     found = {name: curves(config, name, initial) for name, initial in config.initial}
     results = {name: {label: summarise(config, name, best) for label, best in rows.items()} for name, rows in found.items()}
     draw(config, found, given.out / "figure_11.png")
-    packages = {name: version(name) for name in ("bonas", "jax", "numpy", "matplotlib")}
-    record = {"config": asdict(config), "versions": {"python": platform.python_version(), **packages}, "results": results}
-    (given.out / "agrawal_gp.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    record.write(given.out / "agrawal_gp.json", {**record.about(), "config": asdict(config), "results": results})
     report(results)
     print(f"figure and numbers are in {given.out}")
 

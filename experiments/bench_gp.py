@@ -7,12 +7,12 @@ Run it on an idle machine: python experiments/bench_gp.py
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
+
+from script import flags, record
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,18 @@ SMOKE = Config(sizes=(16, 32), inference_size=10, sweeps=2, nuts_steps=4, repeat
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--seeds", type=int, default=1, help="data sets timed; the median counts (default 1)")
-    parser.add_argument("--out", type=Path, default=Path("results/bench_gp"), help="folder for bench_gp.json")
+    seeds = "data sets timed; the median counts (default 1)"
+    parser = flags.parser(__doc__, "bench_gp", smoke="tiny sizes, to see that it runs", seeds=seeds)
     parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # a child process that times one number of threads
     args = parser.parse_args(argv)
-    if args.seeds < 1:
-        parser.error("--seeds must be at least 1")
     config = SMOKE if args.smoke else Config()
     if args.threads is not None:
         print(json.dumps(threaded(config, args.threads)))
         return
-    report = {"config": asdict(config), "seeds": args.seeds, **measure(config, args.seeds)}
+    report = {**record.about(), "config": asdict(config), **measure(config, args.seeds or 1)}
     report["threads"] = {str(n): in_child(n, args.smoke) for n in (1, os.cpu_count() or 1)}
-    report["versions"] = versions()
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "bench_gp.json").write_text(json.dumps(report, indent=1) + "\n")
+    record.write(args.out / "bench_gp.json", report)
     show(report)
     print(f"\nwritten to {args.out / 'bench_gp.json'}")
 
@@ -192,19 +187,6 @@ def typical(call, config: Config) -> float:
         jax.block_until_ready(call())
         seconds.append(time.perf_counter() - began)
     return float(np.mean(seconds))
-
-
-def versions() -> dict:
-    import jax
-    import numpyro
-    import scipy
-
-    return {
-        "python": platform.python_version(),
-        "jax": jax.__version__,
-        "numpyro": numpyro.__version__,
-        "scipy": scipy.__version__,
-    }
 
 
 def note(text: str) -> None:

@@ -11,13 +11,9 @@ lives in the environment of the rivals:
 That takes some ten minutes. Each contender is written down as it ends, and a second call does what is missing.
 """
 
-import argparse
 import json
-import os
-import platform
 import subprocess
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -28,6 +24,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from rivals.contenders import Clock
+from script import flags, record
 
 import bonas
 from bonas import nets
@@ -59,8 +56,8 @@ CONTENDERS = ("bonas", "exact", "torch")
 
 def main() -> None:
     args, config = arguments()
-    if not args.smoke and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0)) if args.core is None else args.core})
+    if not args.smoke:
+        flags.pin(args.core)
     bonas.configure(cache=False)  # compiling is timed; one thread, here and in children
     args.out.mkdir(parents=True, exist_ok=True)
     file = args.out / "bench_nets.json"
@@ -77,41 +74,31 @@ def main() -> None:
                     continue
                 report["runs"][name] = MEASURE[contender](config, task, seed, args)
                 report["ratios"] = ratios(config, report["runs"])
-                file.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+                record.write(file, report)
     show(report)
     print(f"\nwritten to {file}")
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that it runs")
-    parser.add_argument("--seeds", type=int, help="populations; the median counts (default 1)")
-    parser.add_argument("--out", type=Path, default=Path("results/bench_nets"), help="folder for bench_nets.json")
+    parser = flags.parser(
+        __doc__, "bench_nets", smoke="tiny sizes, to see that it runs", seeds="populations; the median counts (default 1)"
+    )
     parser.add_argument("--rivals", help="Python of the environment with PyTorch; without it, JAX runs alone")
     parser.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
     args = parser.parse_args()
-    if args.seeds is not None and args.seeds < 1:
-        parser.error("--seeds must be at least 1")
     config = SMOKE if args.smoke else Config()
     return args, replace(config, seeds=args.seeds or config.seeds)
 
 
 def started(file: Path, config: Config) -> dict:
     """What is known of this configuration, or nothing yet."""
-    fresh = {"config": json.loads(json.dumps(asdict(config))), "versions": versions(), "runs": {}}
+    fresh = {"config": json.loads(json.dumps(asdict(config))), **record.about(), "runs": {}}
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return fresh
     same = {**found.get("config", {}), "seeds": config.seeds} == fresh["config"]
     return {**fresh, "runs": found["runs"]} if same else fresh
-
-
-def versions() -> dict:
-    return {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("bonas", "jax", "jaxlib", "optax", "numpy")},
-    }
 
 
 # The tasks.

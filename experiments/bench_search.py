@@ -13,14 +13,11 @@ missing; `--again bonas` forgets what is known of a contender. Without --rivals,
 
 import argparse
 import json
-import os
-import platform
 import signal
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -30,6 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rivals import contenders, verdicts
 from rivals.contenders import Clock
 from rivals.rows import known, missing, save
+from script import flags, record
 
 import bonas
 from bonas.problems import functions
@@ -63,7 +61,7 @@ SMOKE = Config(functions=("forrester",), seeds=2, evaluations=7, sizes=(12,), sl
 def main() -> None:
     args, config = arguments()
     if not args.smoke:
-        pin(args.core)
+        flags.pin(args.core)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped; call again to go on"))
     bonas.configure(cache=args.smoke)  # one BLAS thread, here and in children; no cache, because compiling is timed
     args.out.mkdir(parents=True, exist_ok=True)
@@ -75,31 +73,25 @@ def main() -> None:
         print("without --rivals, only bonas and random search run; rivals' earlier results are still shown")
     work(config, args, points)
     report = summarise(config, args.out)
-    (args.out / "bench_search.json").write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    record.write(args.out / "bench_search.json", report)
     verdicts.show(report)
     print(f"\nwritten to {args.out / 'bench_search.json'}")
 
 
 def arguments() -> tuple[argparse.Namespace, Config]:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="seconds: two seeds, few evaluations, one function")
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"runs of every contender (default {Config.seeds})")
-    parser.add_argument("--out", type=Path, default=Path("results/bench_search"), metavar="DIR", help="default %(default)s")
+    parser = flags.parser(
+        __doc__,
+        "bench_search",
+        smoke="seconds: two seeds, few evaluations, one function",
+        seeds=f"runs of every contender (default {Config.seeds})",
+    )
     parser.add_argument("--rivals", metavar="PYTHON", help="the Python of the rivals' environment")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="NAME", help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--again", nargs="+", choices=PARTS, default=(), metavar="NAME", help="forget these and redo them")
     parser.add_argument("--core", type=int, help="the core everything runs on (default: the last one)")
     args = parser.parse_args()
-    if args.seeds is not None and args.seeds < 1:
-        parser.error("--seeds must be at least 1")
     config = SMOKE if args.smoke else Config()
     return args, replace(config, seeds=args.seeds or config.seeds)
-
-
-def pin(core: int | None) -> None:
-    """Keep this process and its children on one core, where the system can."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0)) if core is None else core})
 
 
 # The five common points: drawn from the key that a run gives to its search, and written down for the rivals.
@@ -310,11 +302,10 @@ def by_hand(config: Config, args):
 def summarise(config: Config, out: Path) -> dict:
     """Everything known, as numbers; nothing is left out because something else is missing."""
     rows = {part: known(config, out, part) for part in (*PARTS, "versions")}
-    packages = ("bonas", "jax", "jaxlib", "numpy", "numpyro", "scipy")
     return {
         "config": asdict(config),
         "settings": {"bonas": "bonas.bayes(space), all defaults, in run_many", **contenders.SETTINGS},
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        **record.about(),
         "rivals": rows["versions"][-1] if rows["versions"] else {},
         "results": verdicts.compare(
             {part: rows[part] for part in SEARCHES}, config.functions, smallest=config.equal, resamples=config.resamples

@@ -9,12 +9,8 @@ Kernel parameters start where the authors' demonstration starts them. Test point
 The figure shows one seed, the numbers average over all.
 """
 
-import argparse
-import json
-import platform
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +19,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from jax import Array
+from script import flags, record
 
 import bonas
 from bonas import gp, infer
@@ -189,13 +186,13 @@ def report(summary: dict) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="two seeds, to see that everything runs")
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"data sets to average over (default {Config.seeds})")
-    parser.add_argument("--out", type=Path, default=Path("results/raiders_missing"), metavar="DIR", help="default %(default)s")
+    parser = flags.parser(
+        __doc__,
+        "raiders_missing",
+        smoke="two seeds, to see that everything runs",
+        seeds=f"data sets to average over (default {Config.seeds})",
+    )
     given = parser.parse_args()
-    if given.seeds is not None and given.seeds < 1:
-        parser.error("--seeds must be at least 1")
     config = replace(Config(), rows=40, evaluations=10, tests=50, seeds=2) if given.smoke else Config()
     config = replace(config, seeds=given.seeds or config.seeds)
 
@@ -206,11 +203,7 @@ def main() -> None:
     results = {name: study(config, name, keys) for name in ways(config)}
     summary = summarise(config, keys, results)
     paint(config, keys[config.shown], results["arc"], given.out / "raiders_missing.png")
-    packages = {name: version(name) for name in ("bonas", "jax", "numpy", "matplotlib")}
-    record = {"command": f"python experiments/raiders_missing.py --seeds {config.seeds}", "config": asdict(config)}
-    record |= {"versions": {"python": platform.python_version(), **packages}, "results": summary}
-    text = json.dumps(record, indent=1, allow_nan=False) + "\n"
-    (given.out / "raiders_missing.json").write_text(text, encoding="utf-8")
+    record.write(given.out / "raiders_missing.json", {**record.about(), "config": asdict(config), "results": summary})
     report(summary)
     print(f"figure and numbers are in {given.out}")
 

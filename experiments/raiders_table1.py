@@ -12,15 +12,12 @@ standard error of Nadeau & Bengio. The paper's folds are not known. Every fold i
 does what is missing. Without BONAS_DATA, --smoke takes a synthetic table.
 """
 
-import argparse
 import json
 import os
-import platform
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +29,7 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.flatten_util import ravel_pytree
 from rich.progress import Progress
+from script import flags, record
 from table1.models import MODELS, PUBLISHED, Model
 from table1.report import draw, show, summarise
 
@@ -171,8 +169,8 @@ def test_rows(config: Config, job: Job, n: int) -> list[np.ndarray]:
     return random_folds(n, config.folds, job.seed) if job.folds == "random" else contiguous_folds(n, config.folds)
 
 
-def run(config: Config, job: Job, table: raiders.Table, known: dict, record) -> Iterator[None]:
-    """Fit what is missing of a job, fold by fold; record(row) keeps what was found."""
+def run(config: Config, job: Job, table: raiders.Table, known: dict, keep) -> Iterator[None]:
+    """Fit what is missing of a job, fold by fold; keep(row) keeps what was found."""
     model, folds = MODELS[job.model], test_rows(config, job, len(table.y))
     sizes = [len(fold) for fold in folds]
     room = Room(len(table.y) - min(sizes), max(sizes), int(np.bincount(table.depth).max()))
@@ -192,7 +190,7 @@ def run(config: Config, job: Job, table: raiders.Table, known: dict, record) -> 
             seen |= {"seconds": time.process_time() - clock, "z": ravel_pytree(found)[0].tolist()}
             seen |= {"mean": np.asarray(mean).tolist(), "std": np.sqrt(np.asarray(spread)).tolist()}
             seen |= {"width": np.asarray(width).tolist(), "settings": settings(config, job.inference)}
-            record(seen)
+            keep(seen)
             known[(*job, number)] = seen
         width = jnp.asarray(seen["width"])
         yield
@@ -230,14 +228,14 @@ def main() -> None:
     jobs = list(plan(config, tuple(args.sampled)))
     with file.open("a", encoding="utf-8") as lines, Progress() as bars:
 
-        def record(row):
+        def keep(row):
             lines.write(json.dumps(row, allow_nan=False) + "\n")
             lines.flush()
 
         task = bars.add_task("folds", total=len(jobs) * config.folds)
         for job in jobs:
             bars.update(task, description=f"{job.column}, {job.model}, {job.inference}, seed {job.seed}")
-            for _ in run(config, job, table, known, record):
+            for _ in run(config, job, table, known, keep):
                 bars.advance(task)
             save(args, config, table, known, synthetic)
     results = save(args, config, table, known, synthetic)
@@ -248,30 +246,27 @@ def main() -> None:
 
 def save(args, config: Config, table: raiders.Table, known: dict, synthetic: bool) -> dict:
     """The results so far, as JSON."""
-    packages = {name: version(name) for name in ("bonas", "jax", "jaxlib", "numpyro", "numpy")}
     results = {
-        "command": f"python experiments/raiders_table1.py --seeds {config.seeds}",
+        **record.about(),
         "data": "synthetic" if synthetic else "the authors' 951 networks",
         "config": asdict(config),
-        "versions": {"python": platform.python_version(), **packages},
         "published": {} if synthetic else PUBLISHED,
         **summarise(list(known.values()), table, config.folds),
     }
-    text = json.dumps(results, indent=1, allow_nan=False) + "\n"
-    (args.out / "raiders_table1.json").write_text(text, encoding="utf-8")
+    record.write(args.out / "raiders_table1.json", results)
     return results
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="few rows and folds, to see that it runs")
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"how often folds are drawn anew (default {Config.seeds})")
-    parser.add_argument("--out", type=Path, default=Path("results/raiders_table1"), metavar="DIR", help="default %(default)s")
+    parser = flags.parser(
+        __doc__,
+        "raiders_table1",
+        smoke="few rows and folds, to see that it runs",
+        seeds=f"how often folds are drawn anew (default {Config.seeds})",
+    )
     models = ["Arc GP", "GP", "sum of arcs"]
     parser.add_argument("--sampled", nargs="*", default=models, choices=list(MODELS), help=f"slice-sampled (default {models})")
     args = parser.parse_args()
-    if args.seeds is not None and args.seeds < 1:
-        parser.error("--seeds must be at least 1")
     config = SMOKE if args.smoke else Config()
     return args, replace(config, seeds=args.seeds or config.seeds)
 

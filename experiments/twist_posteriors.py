@@ -8,11 +8,7 @@ on the same samples. The claim: with the smaller length scale the standard devia
 often it was sampled nor the length scales; those below are ours. The figures show one seed, the numbers average over all.
 """
 
-import argparse
-import json
-import platform
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +17,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from jax import Array
+from script import flags, record
 
 import bonas
 from bonas import gp
@@ -167,23 +164,13 @@ def report(config: Config, summary: dict) -> None:
     print(f"the sd rises faster for the smaller length scale in {shares} of seeds, by distance")
 
 
-def versions() -> dict[str, str]:
-    packages = ("bonas", "jax", "jaxlib", "numpy", "numpyro", "matplotlib")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"at least 1 is needed; got {number}")
-    return number
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="a few seconds: three seeds, to see that everything runs")
-    parser.add_argument("--seeds", type=positive, metavar="N", help=f"how many seeds to average over (default {Config.seeds})")
-    parser.add_argument("--out", type=Path, default=Path("results/twist_posteriors"), metavar="DIR", help="default %(default)s")
+    parser = flags.parser(
+        __doc__,
+        "twist_posteriors",
+        smoke="a few seconds: three seeds, to see that everything runs",
+        seeds=f"how many seeds to average over (default {Config.seeds})",
+    )
     given = parser.parse_args()
     config = replace(Config(), seeds=given.seeds or (3 if given.smoke else Config.seeds))
 
@@ -200,8 +187,7 @@ def main() -> None:
     for figure, (title, names) in FIGURES.items():
         draw(config, title, shown, [(chosen[name], fits[name]) for name in names], given.out / f"{figure}.png")
     summary = summarise(results)
-    record = {"config": asdict(config), "seeds": seeds, "versions": versions(), "results": summary}
-    (given.out / "twist_posteriors.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    record.write(given.out / "twist_posteriors.json", {**record.about(), "config": asdict(config), "results": summary})
     report(config, summary)
     print(f"figures and numbers are in {given.out}")
 

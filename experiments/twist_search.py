@@ -13,12 +13,8 @@ a search found is its best observed design (Algorithm 4, line 12), trained anew 
 search has seen. That makes twelve comparisons with chance: of their 95% intervals 0.6 would leave out 0 by luck alone.
 """
 
-import argparse
-import json
-import platform
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -28,6 +24,7 @@ import numpy as np
 from plane import panels, shading, verdicts
 from plane.saved import kept
 from rich.progress import Progress
+from script import flags, record
 
 import bonas
 from bonas import acquire, nets
@@ -183,23 +180,13 @@ def report(results: dict) -> None:
     )
 
 
-def versions() -> dict[str, str]:
-    packages = ("bonas", "jax", "jaxlib", "numpy", "numpyro", "flax", "scipy", "matplotlib")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"at least 1 is needed; got {number}")
-    return number
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="small networks, two seeds, to see that everything runs")
-    parser.add_argument("--seeds", type=positive, metavar="N", help=f"how many seeds (default {Config.seeds})")
-    parser.add_argument("--out", type=Path, default=Path("results/twist_search"), metavar="DIR", help="default %(default)s")
+    parser = flags.parser(
+        __doc__,
+        "twist_search",
+        smoke="small networks, two seeds, to see that everything runs",
+        seeds=f"how many seeds (default {Config.seeds})",
+    )
     given = parser.parse_args()
     config = SMOKE if given.smoke else Config()
     config = replace(config, seeds=given.seeds or config.seeds)
@@ -217,9 +204,7 @@ def main() -> None:
     panels.figure_8(config, columns(config, optima, swept), given.out / "figure_8.png")
     for kind, rows in found.items():
         panels.searches(config, rows, given.out / f"searches_{kind.replace(' ', '_')}.png")
-    command = f"python experiments/twist_search.py{' --smoke' * given.smoke} --seeds {config.seeds}"
-    record = {"command": command, "config": asdict(config), "versions": versions(), "results": results}
-    (given.out / "twist_search.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    record.write(given.out / "twist_search.json", {**record.about(), "config": asdict(config), "results": results})
     report(results)
     print(f"figures and numbers are in {given.out}")
 

@@ -9,12 +9,8 @@ Patterns, epochs and rate are Twist's. He states nothing of the points; those be
 numbers are of all of them.
 """
 
-import argparse
-import json
-import platform
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -25,6 +21,7 @@ from matplotlib.figure import Figure
 from plane import shading
 from plane.saved import kept
 from rich.progress import Progress
+from script import flags, record
 
 import bonas
 from bonas import nets
@@ -223,23 +220,13 @@ def report(results: dict) -> None:
         )
 
 
-def versions() -> dict[str, str]:
-    packages = ("bonas", "jax", "jaxlib", "numpy", "flax", "optax", "matplotlib")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"at least 1 is needed; got {number}")
-    return number
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="small networks, few epochs, to see that everything runs")
-    parser.add_argument("--seeds", type=positive, metavar="N", help=f"how many seeds (default {Config.seeds})")
-    parser.add_argument("--out", type=Path, default=Path("results/twist_training"), metavar="DIR", help="default %(default)s")
+    parser = flags.parser(
+        __doc__,
+        "twist_training",
+        smoke="small networks, few epochs, to see that everything runs",
+        seeds=f"how many seeds (default {Config.seeds})",
+    )
     given = parser.parse_args()
     config = SMOKE if given.smoke else Config()
     config = replace(config, seeds=given.seeds or config.seeds)
@@ -251,9 +238,7 @@ def main() -> None:
     results = {kind: summarise([judge(config, run) for run in rows]) for kind, rows in found.items()}
     draw_small(config, found, given.out / "figure_3.png")
     draw_large(config, found, results["figure 4"]["seeds"], given.out / "figure_4.png")
-    command = f"python experiments/twist_training.py{' --smoke' * given.smoke} --seeds {config.seeds}"
-    record = {"command": command, "config": asdict(config), "versions": versions(), "results": results}
-    (given.out / "twist_training.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    record.write(given.out / "twist_training.json", {**record.about(), "config": asdict(config), "results": results})
     report(results)
     print(f"figures and numbers are in {given.out}")
 

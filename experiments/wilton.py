@@ -11,14 +11,9 @@ Not stated, and chosen: five initial designs ("iteration 0" is the best of them)
 what `bonas.problems.wilton` says. A tenth of Wilton's 5000 hyperparameter samples is the default; --full takes them all.
 """
 
-import argparse
 import json
-import platform
-import shlex
-import sys
 import time
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +25,7 @@ from ensembles import figures
 from ensembles.verdict import best, number, report, summarise
 from jax import Array
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from script import flags, record
 
 import bonas
 from bonas.nets import ensemble, views
@@ -145,8 +141,8 @@ def error_near_jumps(config: Config, experiment: wilton.Experiment, mean: np.nda
 def known(config: Config, seed: int, path: Path) -> dict:
     """What is in a seed's file, if that was made with the same settings."""
     mine = json.loads(json.dumps(asdict(replace(config, seeds=0))))
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return record if record.get("config") == mine else {"config": mine, "seed": seed}
+    entry = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return entry if entry.get("config") == mine else {"config": mine, "seed": seed}
 
 
 def keys(seed: int) -> Array:
@@ -156,34 +152,34 @@ def keys(seed: int) -> Array:
 
 def search_seed(config: Config, experiment: wilton.Experiment, seed: int, path: Path, tick) -> None:
     """The search of one seed, saved with the design that a model of all losses recommends."""
-    record = known(config, seed, path)
+    entry = known(config, seed, path)
     data_key, search_key, _, _, model_key = keys(seed)
-    if "trials" in record:
-        tick(len(record["trials"]))
+    if "trials" in entry:
+        tick(len(entry["trials"]))
     else:
-        record["trials"] = searched(config, experiment, search_key, experiment.data(data_key), tick)
-    if "recommended" not in record:
-        x, y = ([trial[name] for trial in record["trials"]] for name in ("u", "loss"))
-        record["recommended"] = wilton.recommend(model_key, x, np.array(y, float), samples=config.samples)
-        save(record, path)
+        entry["trials"] = searched(config, experiment, search_key, experiment.data(data_key), tick)
+    if "recommended" not in entry:
+        x, y = ([trial[name] for trial in entry["trials"]] for name in ("u", "loss"))
+        entry["recommended"] = wilton.recommend(model_key, x, np.array(y, float), samples=config.samples)
+        save(entry, path)
 
 
 def retrain_seed(config: Config, experiment: wilton.Experiment, others: dict, seed: int, path: Path, tick) -> dict:
     """The designs trained anew and scored on new test rows, saved one by one; what is in the file is not done again."""
-    record = known(config, seed, path)
+    entry = known(config, seed, path)
     data_key, _, fresh_key, retrain_key, _ = keys(seed)
     fresh = experiment.data(fresh_key, test=config.test_rows)
     data = experiment.data(data_key)._replace(valid_x=fresh.valid_x, valid_y=fresh.valid_y)
-    x, trials = jnp.asarray(grid(config, experiment))[:, None], record["trials"]
+    x, trials = jnp.asarray(grid(config, experiment))[:, None], entry["trials"]
     found = jnp.asarray(best(trials)["u"])
     published = experiment.space.encode(dict(zip(experiment.space.names, experiment.published, strict=True)))
     wanted = {
         "found": (found, views.everything, config.retrainings),
         "published": (published, views.everything, config.retrainings),
-        "recommended": (jnp.asarray(trials[record["recommended"]]["u"]), views.everything, config.retrainings),
+        "recommended": (jnp.asarray(trials[entry["recommended"]]["u"]), views.everything, config.retrainings),
     }
     wanted |= {name: (found, seen, config.others) for name, seen in others.items()}
-    retrained = record.setdefault("retrained", {})
+    retrained = entry.setdefault("retrained", {})
     for name, (u, seen, times) in wanted.items():
         rows = retrained.setdefault(name, [])
         if name == "recommended" and (u == found).all():
@@ -192,36 +188,31 @@ def retrain_seed(config: Config, experiment: wilton.Experiment, others: dict, se
         for i in range(len(rows), times):
             made = evaluate(experiment, jax.random.fold_in(retrain_key, i), u, data, x, seen)
             rows.append({"loss": number(made.loss), "near_jumps": error_near_jumps(config, experiment, made.mean)})
-            save(record, path)
+            save(entry, path)
             tick()
-    save(record, path)
-    return record
+    save(entry, path)
+    return entry
 
 
-def save(record: dict, path: Path) -> None:
+def save(entry: dict, path: Path) -> None:
     """All of it or nothing, so that a kill leaves a file that can be read."""
     part = path.with_suffix(".part")
-    part.write_text(json.dumps(record, allow_nan=False) + "\n", encoding="utf-8")
+    part.write_text(json.dumps(entry, allow_nan=False) + "\n", encoding="utf-8")
     part.replace(path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags.parser(
+        __doc__, "wilton", smoke="a few seconds: one seed of tiny ensembles", seeds=f"searches (default {Config.seeds})"
+    )
     parser.add_argument("--experiment", type=int, choices=(1, 2), help="one of the two (default: both)")
-    parser.add_argument("--smoke", action="store_true", help="a few seconds: one seed of tiny ensembles")
     parser.add_argument("--full", action="store_true", help="Wilton's 5000 hyperparameter samples")
-    parser.add_argument("--seeds", type=int, metavar="N", help=f"searches (default {Config.seeds})")
-    parser.add_argument("--out", type=Path, default=Path("results/wilton"), metavar="DIR", help="default %(default)s")
     given = parser.parse_args()
-    if given.seeds is not None and given.seeds < 1:
-        parser.error("--seeds must be at least 1")
     config = SMOKE if given.smoke else Config()
     config = replace(config, seeds=given.seeds or config.seeds, samples=5000 if given.full else config.samples)
 
     bonas.configure()
     plt.switch_backend("Agg")
-    packages = {name: version(name) for name in ("bonas", "jax", "numpy", "matplotlib")}
-    about = {"command": shlex.join(sys.argv), "versions": {"python": platform.python_version(), **packages}}
     for chosen in (1, 2) if given.experiment is None else (given.experiment,):
         experiment, folder = experiment_of(config, chosen), given.out / f"wilton_{chosen}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -243,8 +234,7 @@ def main() -> None:
                 search_seed(config, experiment, seed, path, tick)
             records = [retrain_seed(config, experiment, VIEWS[chosen], seed, path, tick) for seed, path in enumerate(paths)]
         summary = summarise(experiment, records, test_rows=config.test_rows, others=config.others)
-        record = {**about, "config": asdict(config), "results": summary}
-        (given.out / f"wilton_{chosen}.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        record.write(given.out / f"wilton_{chosen}.json", {**record.about(), "config": asdict(config), "results": summary})
         shown = records[config.shown]
         data = experiment.data(keys(config.shown)[0])
         figures.draw(chosen, experiment, grid(config, experiment), data, shown["trials"], summary, records, given.out)

@@ -1,0 +1,34 @@
+"""The record that every experiment leaves: numbers as JSON, with what made them."""
+
+import json
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+PACKAGES = ("bonas", "jax", "jaxlib", "numpy", "numpyro", "flax", "optax", "scipy", "matplotlib")
+PLACES = ("--out", "--rivals", "--core")  # flags that say where, and change no number
+
+
+def about() -> dict:
+    """The command and the versions of everything that has a part in the numbers."""
+    return {
+        "command": command(sys.argv),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+    }
+
+
+def command(arguments: list[str]) -> str:
+    """The call of a script as one would type it, without the places of this machine."""
+    words, flags = [], iter(arguments[1:])
+    for flag in flags:
+        if flag in PLACES:
+            next(flags, None)
+        elif not flag.startswith(tuple(f"{place}=" for place in PLACES)):
+            words.append(flag)
+    return " ".join(["python", f"experiments/{Path(arguments[0]).name}", *words])
+
+
+def write(path: Path, record: dict) -> None:
+    """The record as JSON; NaN, which JSON does not know, is refused."""
+    path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
