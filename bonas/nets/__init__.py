@@ -20,6 +20,8 @@ from bonas.nets.mlp import stack as stack
 from bonas.nets.optimisers import cosine as cosine
 from bonas.nets.optimisers import inverse_time as inverse_time
 from bonas.nets.optimisers import linear as linear
+from bonas.nets.optimisers import rising as rising
+from bonas.nets.optimisers import without_last as without_last
 from bonas.nets.settings import Examples as Examples
 from bonas.nets.settings import Hyper as Hyper
 from bonas.nets.settings import Settings as Settings

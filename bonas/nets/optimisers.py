@@ -15,7 +15,7 @@ from bonas.nets.mlp import Shape, flat, growing, unflat
 if TYPE_CHECKING:
     from bonas.nets.settings import Hyper
 
-Schedule = Callable[[Array, Array], Array]  # (updates done, updates of the whole run) -> factor of the learning rate
+Schedule = Callable[[Array, Array], Array]  # (updates done, updates of the whole run) -> factor
 
 # Learning rates by default: those of the authors' papers, and Twist's for SGD.
 OPTIMISERS = {"sgd": 0.05, "adam": 1e-3, "adadelta": 1.0}
@@ -42,6 +42,26 @@ def inverse_time(half_life: float) -> Schedule:
 
     def schedule(step: Array, steps: Array) -> Array:
         return 1.0 / (1.0 + step / half_life)
+
+    return schedule
+
+
+@cache
+def rising(start: float, updates: int) -> Schedule:
+    """From start to 1 in so many updates, and 1 from then on: for momentum (Sutskever et al. 2013)."""
+
+    def schedule(step: Array, steps: Array) -> Array:
+        return start + (1.0 - start) * jnp.minimum(step / updates, 1.0)
+
+    return schedule
+
+
+@cache
+def without_last(updates: int) -> Schedule:
+    """1, and 0 in the last so many updates of a run: for dropout, so that the network settles without it."""
+
+    def schedule(step: Array, steps: Array) -> Array:
+        return jnp.where(step < steps - updates, 1.0, 0.0)
 
     return schedule
 

@@ -28,6 +28,7 @@ class Settings:
     checkpoints: validate every so many epochs, or after these epochs.
     shuffle: permute the rows before every epoch (Twist, Algorithm 2); without, batches follow the order of the data.
     schedule: the factor of the learning rate, schedule(step, steps), with the updates done and all those of the run.
+    momentum_schedule, dropout_schedule: the same for momentum, and for the chance that units and inputs are dropped.
     initial: how parameters start; see `mlp.init`.
     """
 
@@ -42,6 +43,8 @@ class Settings:
     checkpoints: int | tuple[int, ...] = 1
     shuffle: bool = True
     schedule: Schedule = constant
+    momentum_schedule: Schedule = constant
+    dropout_schedule: Schedule = constant
     initial: str = "scaled"
 
     def __post_init__(self):

@@ -192,7 +192,6 @@ def _epoch(run: _Run, state: State) -> tuple[Array, Any, Array]:
     weight = jnp.ones(len(data.x), dtype) if data.weight is None else data.weight.astype(dtype)
     order_key = jax.random.fold_in(jax.random.fold_in(run.key, _ORDER), state.epoch)
     rows, weights = batches(order_key, weight, settings.batch or len(data.x), settings.shuffle)
-    optimiser = direction(settings.optimiser, hyper, dtype)
     mask, rates = flat(run.mask), learning_rates(settings.optimiser, hyper, run.shape, dtype)
     steps = (_limit(run) * len(rows)).astype(dtype)
 
@@ -200,8 +199,10 @@ def _epoch(run: _Run, state: State) -> tuple[Array, Any, Array]:
         params, moments = carry
         i, index, weight = batch
         step = state.epoch * len(rows) + i
+        now = _scheduled(run, step.astype(dtype), steps)
         x, y = (data.x, data.y) if len(rows) == 1 else (data.x[index], data.y[index])
-        loss, gradient = jax.value_and_grad(_loss)(params, run, step, x, y, weight)
+        loss, gradient = jax.value_and_grad(_loss)(params, now, step, x, y, weight)
+        optimiser = direction(settings.optimiser, now.hyper, dtype)
         updates, moments = optimiser.update(jnp.where(mask, gradient, 0.0), moments, params)
         factor = settings.schedule(step.astype(dtype), steps)
         params = limited(params - factor * rates * decayed(updates, params, hyper, run.shape), hyper, run.shape)
@@ -210,6 +211,21 @@ def _epoch(run: _Run, state: State) -> tuple[Array, Any, Array]:
     numbered = (jnp.arange(len(rows), dtype=jnp.int32), rows, weights)
     (params, moments), losses = jax.lax.scan(update, (state.params, state.moments), numbered)
     return params, moments, jnp.sum(losses) / jnp.sum(weights)
+
+
+def _scheduled(run: _Run, step: Array, steps: Array) -> _Run:
+    """The run with the momentum and the dropout of one update."""
+    settings = run.settings
+
+    def times(value, schedule):
+        return None if value is None else jnp.asarray(value, step.dtype) * schedule(step, steps)
+
+    hyper = run.hyper._replace(
+        momentum=times(run.hyper.momentum, settings.momentum_schedule),
+        dropout=times(run.hyper.dropout, settings.dropout_schedule),
+        input_dropout=times(run.hyper.input_dropout, settings.dropout_schedule),
+    )
+    return run._replace(hyper=hyper)
 
 
 def batches(key: Array, weight: Array, size: int, shuffle: bool) -> tuple[Array, Array]:

@@ -147,33 +147,6 @@ def test_layers_may_have_their_own_learning_rates():
     same(cut(found.params, (4, 3), 3), expected, rtol=1e-10)
 
 
-SCHEDULES = {
-    "cosine": (nets.cosine, lambda t: 0.5 * (1 + np.cos(np.pi * t / 6))),
-    "linear": (nets.linear, lambda t: 1 - t / 6),
-    "inverse time": (nets.inverse_time(2.0), lambda t: 2 / (2 + t)),
-}
-
-
-def level(outputs, targets):
-    return outputs[:, 0]
-
-
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_schedules_follow_their_formula_over_the_epochs_of_the_network(name):
-    """The loss f has the slope 1 in the bias, which so falls by the sum of the rates: six epochs of at most eight."""
-    schedule, factor = SCHEDULES[name]
-    settings = nets.Settings(loss=level, optimiser="sgd", batch=None, max_epochs=8, schedule=schedule)
-    data = nets.examples(np.zeros((2, 2)), np.zeros(2), dtype="float64")
-    params, _ = line(SLOPES, np.zeros(1))
-    hyper = nets.Hyper(learning_rate=0.5, epochs=6)
-    found = train(jax.random.key(0), LINE, settings, NO_LAYER, hyper, data, params=params)
-    np.testing.assert_allclose(found.params["last"]["bias"], [-0.5 * factor(np.arange(6)).sum()], rtol=1e-12)
-
-
-def test_equal_schedules_are_one():
-    assert nets.Settings(schedule=nets.inverse_time(3.0)) == nets.Settings(schedule=nets.inverse_time(3.0))
-
-
 # Regularisation
 
 
