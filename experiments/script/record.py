@@ -32,3 +32,8 @@ def command(arguments: list[str]) -> str:
 def write(path: Path, record: dict) -> None:
     """The record as JSON; NaN, which JSON does not know, is refused."""
     path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def line(record: dict) -> str:
+    """The record as one line of a file that grows."""
+    return json.dumps(record, allow_nan=False) + "\n"
