@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bonas.spaces import Choice as Choice
     from bonas.spaces import Float as Float
     from bonas.spaces import Int as Int
+    from bonas.spaces import Listed as Listed
     from bonas.spaces import Space as Space
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ _HOMES = {  # name -> the module it lives in
     "standardise": "bonas.data",
     "Float": "bonas.spaces",
     "Int": "bonas.spaces",
+    "Listed": "bonas.spaces",
     "Choice": "bonas.spaces",
     "Space": "bonas.spaces",
     "bayes": "bonas.search.bayes",

@@ -8,8 +8,7 @@ a point, active(x (d,)) -> (d,) bool, such as `space.active`, with `categories=s
 
 import dataclasses
 import math
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +17,7 @@ from jax import Array
 
 from bonas.gp.kernel import Kernel, Params, check_kernel, gram
 from bonas.gp.kernels import matern52
-from bonas.spaces import Space
-
-Active = Any  # a Space, or a function of a point, active(x (d,)) -> (d,) bool
+from bonas.gp.relevance import Active, check_cube, check_relevance, columns_of, relevance
 
 
 def arc(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
@@ -32,7 +29,7 @@ def arc(active: Active, base: Kernel | None = None, *, categories: tuple[int, ..
     product multiplies one factor a column instead of embedding all jointly; for the squared exponential it is the same (R-X2).
     Parameters: variance, omega (d,) > 0, rho (d,) in [0, 1], and what else the base has.
     """
-    return _conditional("arc", *_columns(active, categories), base or matern52(), product)
+    return _conditional("arc", *columns_of(active, categories), base or matern52(), product)
 
 
 def box(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
@@ -42,7 +39,7 @@ def box(active: Active, base: Kernel | None = None, *, categories: tuple[int, ..
     base kernel with one length scale a column. Parameters: variance, lengthscale (d,), default (d,), distance (d,) > 0.
     An inactive Choice is equally far from all its options.
     """
-    return _conditional("box", *_columns(active, categories), base or matern52(), product)
+    return _conditional("box", *columns_of(active, categories), base or matern52(), product)
 
 
 def wedge(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
@@ -52,21 +49,7 @@ def wedge(active: Active, base: Kernel | None = None, *, categories: tuple[int, 
     distance to "inactive" may differ between the ends of the range; the arc kernel's is the same everywhere.
     Parameters: variance, low (d,) > 0, high (d,) > 0, rho (d,) in [0, 1]. Choice columns as in `arc`, of radius `low`.
     """
-    return _conditional("wedge", *_columns(active, categories), base or matern52(), product)
-
-
-def _columns(active: Active, categories: tuple[int, ...]) -> tuple[Active, tuple[int, ...]]:
-    """What tells which columns matter, and how many options each has.
-
-    `space.active` stands for its space: methods of equal spaces are not equal, and every new one would be compiled anew.
-    """
-    if isinstance(active, Space):
-        return active, active.categories
-    if getattr(active, "__func__", None) is Space.active:
-        return active.__self__, tuple(categories)
-    if not callable(active):
-        raise ValueError(f"expected a Space, or a function that tells which columns of a point are active; got {active!r}")
-    return active, tuple(categories)
+    return _conditional("wedge", *columns_of(active, categories), base or matern52(), product)
 
 
 def one_hot(categories: tuple[int, ...], kernel: Kernel) -> Kernel:
@@ -100,12 +83,16 @@ def _one_hot(categories: tuple[int, ...], kernel: Kernel) -> Kernel:
         raise ValueError("this kernel is told about categories by its own `categories=` argument")
     width = sum(max(m, 1) for m in categories)
 
+    def check_width(d):
+        if d != len(categories):
+            raise ValueError(f"categories describe {len(categories)} columns, the points have {d}")
+
     def features(x):
+        check_width(len(x))
         return jnp.concatenate([_indicator(x[i], m) / 2**0.5 if m else x[i : i + 1] for i, m in enumerate(categories)])
 
     def prior(d):
-        if d != len(categories):
-            raise ValueError(f"categories describe {len(categories)} columns, the points have {d}")
+        check_width(d)
         return kernel.prior(width)
 
     def value(params, a, b):
@@ -195,16 +182,25 @@ _FORMS = {
 @cache
 def _conditional(form: str, columns: Active, categories: tuple[int, ...], base: Kernel, product: bool) -> Kernel:
     check_kernel(base)
-    active = columns.active if isinstance(columns, Space) else columns
+    relevant = relevance(columns)
     place_prior, numbers, option = _FORMS[form]
     number_columns = [i for i, m in enumerate(categories) if not m]
     choice_columns = [i for i, m in enumerate(categories) if m]
 
-    def prior(d):
+    def check_width(d):
         if categories and len(categories) != d:
             raise ValueError(f"categories describe {len(categories)} columns, the points have {d}")
+
+    def prior(d):
+        check_width(d)
+        check_relevance(columns, d)
         shape = {name: distribution for name, distribution in base.prior(1).items() if name != "lengthscale"}
         return {**shape, **place_prior(d)}
+
+    def active(x: Array) -> Array:
+        on = relevant(x)
+        check_width(len(x))
+        return on
 
     def blocks(params: Params, x: Array) -> list[Array]:
         """One vector a column."""
@@ -241,4 +237,4 @@ def _conditional(form: str, columns: Active, categories: tuple[int, ...], base: 
             result = result * gram(base, factor(params), p, q)
         return result
 
-    return Kernel(prior, value, matrix, categories)
+    return Kernel(prior, value, matrix, categories, check=partial(check_cube, columns))

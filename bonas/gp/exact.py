@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.data import Dataset, clean
-from bonas.gp.kernel import Kernel, Params, check_kernel, check_params, gram, variances
+from bonas.gp.kernel import Kernel, Params, check_kernel, check_params, check_points, gram, variances
 from bonas.gp.means import Mean, zero
 from bonas.linalg import factorise, log_gaussian, mask_covariance, safe_sqrt, solve_lower, solve_upper
 
@@ -107,6 +108,13 @@ def _check(kernel, params, data, noise, mean) -> None:
     if jnp.shape(noise) not in ((), (n,)):
         raise ValueError(f"noise is one variance, or one for each of the {n} rows of capacity; got shape {jnp.shape(noise)}")
     check_params(kernel, params, data.x.shape[1])
+    check_data(kernel, data)
+
+
+def check_data(kernel: Kernel, data: Dataset) -> None:
+    """A ValueError where an observed point is none that the kernel is for; outside `jit` alone."""
+    if not isinstance(data.x, jax.core.Tracer) and not isinstance(data.mask, jax.core.Tracer):
+        check_points(kernel, np.asarray(data.x)[np.asarray(data.mask).any(axis=1)])
 
 
 def predict(posterior: Posterior, x: ArrayLike) -> Prediction:
@@ -114,7 +122,7 @@ def predict(posterior: Posterior, x: ArrayLike) -> Prediction:
 
     A variance below rounding of the prior's is lifted to it, so std is never 0 and at least 6e-8 of the prior's in float64.
     """
-    return _predict(posterior, jnp.asarray(x))
+    return _predict(posterior, _points(posterior, x))
 
 
 @jax.jit
@@ -127,7 +135,7 @@ def _predict(posterior: Posterior, x: Array) -> Prediction:
 
 def joint(posterior: Posterior, x: ArrayLike) -> tuple[Array, Array]:
     """Mean (m,) and covariance (m, m) of the latent function at x (m, d)."""
-    return _all_pairs(posterior, jnp.asarray(x))
+    return _all_pairs(posterior, _points(posterior, x))
 
 
 @jax.jit
@@ -138,7 +146,7 @@ def _all_pairs(posterior: Posterior, x: Array) -> tuple[Array, Array]:
 
 def covariance(posterior: Posterior, a: ArrayLike, b: ArrayLike) -> Array:
     """Covariance (m, k) of the latent function between the points a (m, d) and b (k, d)."""
-    return _between(posterior, jnp.asarray(a), jnp.asarray(b))
+    return _between(posterior, _points(posterior, a), _points(posterior, b))
 
 
 @jax.jit
@@ -152,7 +160,7 @@ def sample(key: Array, posterior: Posterior, x: ArrayLike, k: int) -> Array:
 
     Rounding of the prior variance is added to each variance, as in `predict`: close to data it may be all there is.
     """
-    return _sample(key, posterior, jnp.asarray(x), k)
+    return _sample(key, posterior, _points(posterior, x), k)
 
 
 @partial(jax.jit, static_argnums=3)
@@ -163,13 +171,20 @@ def _sample(key: Array, posterior: Posterior, x: Array, k: int) -> Array:
     return mean[None, :] + jax.random.normal(key, (k, len(x)), cov.dtype) @ lower.T
 
 
+def _points(posterior: Posterior, x: ArrayLike) -> Array:
+    """The points (m, d), or a ValueError where there is none to predict at."""
+    points, d = jnp.asarray(x), posterior.data.x.shape[-1]
+    if points.ndim != 2 or points.shape[1] != d:
+        raise ValueError(f"expected points of shape (m, {d}); got {points.shape}")
+    check_points(posterior.kernel, points)
+    return points
+
+
 def _project(posterior: Posterior, x: Array):
     """Posterior mean (m,) and whitened cross-covariance L⁻¹ k(X, x) (n, m)."""
     kernel, mean, params, mean_params, data, lower, alpha, _ = posterior
     if alpha.ndim > 1:
         raise ValueError("these are several posteriors: use jax.vmap(gp.predict, (0, None))(posterior, x)")
-    if x.ndim != 2 or x.shape[1] != data.x.shape[1]:
-        raise ValueError(f"expected points of shape (m, {data.x.shape[1]}); got {x.shape}")
     cross = jnp.where(data.mask[:, :1], gram(kernel, params, data.x, x), 0.0)
     level = jax.vmap(lambda point: mean.value(mean_params, data, point))(x)
     return level + alpha @ cross, solve_lower(lower, cross)

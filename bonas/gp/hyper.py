@@ -8,7 +8,7 @@ import numpyro.distributions as dist
 
 from bonas.data import Dataset
 from bonas.gp import priors
-from bonas.gp.exact import Posterior, condition, log_evidence
+from bonas.gp.exact import Posterior, check_data, condition, log_evidence
 from bonas.gp.kernel import Kernel, Params, check_kernel
 from bonas.gp.means import Mean, zero
 from bonas.infer.target import Target, Tree, target
@@ -22,6 +22,7 @@ def hyperposterior(kernel: Kernel, data: Dataset, *, noise: Noise = priors.log_n
     noise: a prior over the noise variance, or a number where it is known (there is then no "noise" to infer).
     """
     prior = hyperprior(kernel, data.x.shape[1], noise=noise, mean=mean)
+    check_data(kernel, data)
 
     def log_likelihood(params):
         return log_evidence(kernel, params["kernel"], data, **_rest(params, noise, mean))

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 Params = dict[str, Any]
@@ -28,6 +29,7 @@ class Kernel:
         takes every column for a number (see `gp.without_order`).
     rebuild: for kernels made of others: rebuild(change, categories) is the same composition of change(part, categories
         of the part's columns).
+    check: check(x (n, d)) is a ValueError where a point is not one that the kernel is for; called outside `jit` alone.
     """
 
     prior: Callable[[int], Params]
@@ -35,6 +37,7 @@ class Kernel:
     gram: Callable[[Params, Array, Array], Array] | None = None
     categories: tuple[int, ...] | None = None
     rebuild: Callable[[Callable, tuple[int, ...]], "Kernel"] | None = None
+    check: Callable[[np.ndarray], None] | None = None
 
     def __post_init__(self):
         if isinstance(self.prior, dict):
@@ -55,6 +58,9 @@ class Kernel:
 def gram(kernel: Kernel, params: Params, a: Array, b: Array) -> Array:
     """The matrix k(a_i, b_j) (n, m) for points a (n, d) and b (m, d)."""
     check_kernel(kernel)
+    if jnp.ndim(a) != 2 or jnp.ndim(b) != 2 or jnp.shape(a)[1] != jnp.shape(b)[1]:
+        raise ValueError(f"expected points of shapes (n, d) and (m, d); got {jnp.shape(a)} and {jnp.shape(b)}")
+    check_points(kernel, a, b)
     if kernel.gram is not None:
         return kernel.gram(params, a, b)
     return jax.vmap(lambda p: jax.vmap(lambda q: _value(kernel, params, p, q))(b))(a)
@@ -80,6 +86,13 @@ def check_kernel(kernel) -> None:
         return
     hint = ": call it, as in gp.matern52()" if callable(kernel) else ""
     raise ValueError(f"expected a kernel, such as gp.matern52(); got {kernel!r}{hint}")
+
+
+def check_points(kernel: Kernel, *points: Array | np.ndarray) -> None:
+    """A ValueError where known points are none that the kernel is for; traced ones are not looked at."""
+    for x in points:
+        if kernel.check is not None and not isinstance(x, jax.core.Tracer):
+            kernel.check(np.asarray(x))
 
 
 def check_params(kernel: Kernel, params: Params, d: int) -> None:

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from jax import Array
 
 from bonas.gp import priors
-from bonas.gp.kernel import Kernel, Params, check_kernel, gram
+from bonas.gp.kernel import Kernel, Params, check_kernel, check_points, gram
 from bonas.linalg import safe_sqrt, squared_distances
 
 
@@ -241,7 +241,11 @@ def _combine(join, kernels: tuple[Kernel, ...]) -> Kernel:
     def rebuild(change, categories):
         return _combine(join, tuple(change(kernel, categories) for kernel in kernels))
 
-    return Kernel(prior, value, matrix, known.pop() if len(known) == 1 else None, rebuild)
+    def check(x):
+        for kernel in kernels:
+            check_points(kernel, x)
+
+    return Kernel(prior, value, matrix, known.pop() if len(known) == 1 else None, rebuild, check)
 
 
 def on(columns, kernel: Kernel) -> Kernel:
@@ -258,23 +262,27 @@ def _on(columns: tuple[int, ...], kernel: Kernel) -> Kernel:
         raise ValueError(f"columns are counted from 0; got {columns}")
     chosen = np.asarray(columns)
 
-    def check(d):
+    def check_width(d):
         if max(columns) >= d:  # an index past the end would quietly give the last column
             raise ValueError(f"columns {columns} do not all exist in points of {d} columns")
 
     def prior(d):
-        check(d)
+        check_width(d)
         return kernel.prior(len(columns))
 
     def value(params, a, b):
-        check(len(a))
+        check_width(len(a))
         return kernel.value(params, a[chosen], b[chosen])
 
     def matrix(params, a, b):
-        check(a.shape[1])
+        check_width(a.shape[1])
         return gram(kernel, params, a[:, chosen], b[:, chosen])
 
     def rebuild(change, categories):
         return _on(columns, change(kernel, tuple(categories[column] for column in columns)))
 
-    return Kernel(prior, value, matrix, None, rebuild)
+    def check(x):
+        check_width(x.shape[1])
+        check_points(kernel, x[:, chosen])
+
+    return Kernel(prior, value, matrix, None, rebuild, check)

@@ -5,16 +5,17 @@ of columns contribute that two points have in common. `active` is what it is for
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bonas.gp.conditional import Active, _columns, without_order
+from bonas.gp.conditional import without_order
 from bonas.gp.kernel import Kernel, check_kernel, gram
 from bonas.gp.kernels import matern52, on
+from bonas.gp.relevance import Active, check_cube, check_relevance, columns_of, relevance
 from bonas.spaces import Space
 
 _WHICH = "which"  # the parameters of the kernel over the pattern of active groups
@@ -29,16 +30,20 @@ def masked(active: Active, base: Kernel | None = None) -> Kernel:
     """
     base = matern52() if base is None else base
     check_kernel(base)
-    columns, categories = _columns(active, ())
+    columns, categories = columns_of(active, ())
     return _masked(columns, without_order(base, categories))
 
 
 @cache
 def _masked(columns: Active, base: Kernel) -> Kernel:
-    relevance = _relevance(columns)
+    active = relevance(columns)
+
+    def prior(d):
+        check_relevance(columns, d)
+        return base.prior(d)
 
     def split(x: Array) -> tuple[Array, Array]:
-        here = relevance(x)
+        here = active(x)
         return jnp.where(here, x, 0.0), here
 
     def value(params, a, b):
@@ -52,7 +57,7 @@ def _masked(columns: Active, base: Kernel) -> Kernel:
     def rebuild(change, categories):
         return _masked(columns, change(base, categories))
 
-    return Kernel(base.prior, value, matrix, base.categories, rebuild)
+    return Kernel(prior, value, matrix, base.categories, rebuild, _check(columns))
 
 
 def _equal_rows(a: Array, b: Array) -> Array:
@@ -76,22 +81,23 @@ def blocks(active: Active, groups: Sequence[Sequence[int]], base: Kernel | None 
     flat = [column for group in chosen for column in group]
     if not chosen or not all(chosen) or len(set(flat)) != len(flat):
         raise ValueError(f"expected groups of columns, each column in one group at most; got {chosen}")
-    columns, categories = _columns(active, ())
+    columns, categories = columns_of(active, ())
     parts = tuple(without_order(on(group, base), categories) for group in chosen)
     return _blocks(columns, chosen, parts, categories if any(categories) else None)
 
 
 @cache
 def _blocks(columns: Active, groups: tuple, parts: tuple[Kernel, ...], categories: tuple[int, ...] | None) -> Kernel:
-    relevance, pattern = _relevance(columns), matern52()
+    active, pattern = relevance(columns), matern52()
     members = [np.asarray(group) for group in groups]
 
     def prior(d):
+        check_relevance(columns, d)
         own = {str(i): part.prior(d) for i, part in enumerate(parts)}
         return {**own, _WHICH: pattern.prior(len(groups))}
 
     def present(x: Array) -> Array:
-        here = relevance(x)
+        here = active(x)
         return jnp.stack([here[member].all() for member in members])
 
     def value(params, a, b):
@@ -112,8 +118,9 @@ def _blocks(columns: Active, groups: tuple, parts: tuple[Kernel, ...], categorie
     def rebuild(change, categories):
         return _blocks(columns, groups, tuple(change(part, categories) for part in parts), categories)
 
-    return Kernel(prior, value, matrix, categories, rebuild)
+    return Kernel(prior, value, matrix, categories, rebuild, _check(columns))
 
 
-def _relevance(columns: Active) -> Callable[[Array], Array]:
-    return columns.active if isinstance(columns, Space) else columns
+def _check(columns: Active) -> Callable[[np.ndarray], None] | None:
+    """Points of a space are of the unit cube; a function may tell what is active among columns of any scale."""
+    return partial(check_cube, columns) if isinstance(columns, Space) else None

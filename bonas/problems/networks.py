@@ -15,6 +15,8 @@ from jax import Array
 
 from bonas import nets
 from bonas.spaces import Float, Int, Space
+from bonas.spaces.conditions import When
+from bonas.spaces.parameters import Parameter
 
 
 @jax.tree_util.register_static
@@ -54,17 +56,20 @@ class Layered:
     @property
     def space(self) -> Space:
         """Depth, what concerns the inputs, then units, rates, norms and dropouts of the layers: 4 + 4 · deepest columns."""
-        every = range(1, self.deepest + 1)
+        bounds = {"rate": self.rates, "norm": self.norms, "dropout": self.dropouts}
 
-        def layers(name, make):
-            return {f"{name}_{i}": make({"depth": (">=", i)} if self.conditional else None) for i in every}
+        def real(name: str, when: When = None) -> Parameter:
+            low, high = bounds[name]
+            return Float(low, high, log=name == "rate", when=when)
 
-        kinds = {"rate": (self.rates, True), "norm": (self.norms, False), "dropout": (self.dropouts, False)}
-        first = {f"{name}_0": Float(*bounds, log=log) for name, (bounds, log) in kinds.items()}
-        rest = layers("units", lambda when: Int(1, self.units // self.step, when=when))
-        for name, (bounds, log) in kinds.items():
-            rest |= layers(name, lambda when, bounds=bounds, log=log: Float(*bounds, log=log, when=when))
-        return Space(depth=Int(0, self.deepest), **first, **rest)
+        def units(name: str, when: When = None) -> Parameter:
+            return Int(1, self.units // self.step, when=when)
+
+        parameters = {f"{name}_0": real(name) for name in bounds}
+        for name, make in {"units": units, **dict.fromkeys(bounds, real)}.items():
+            for i in range(1, self.deepest + 1):
+                parameters[f"{name}_{i}"] = make(name, {"depth": (">=", i)} if self.conditional else None)
+        return Space(depth=Int(0, self.deepest), **parameters)
 
     def shape(self, inputs: int, classes: int) -> nets.Shape:
         """What all these networks are padded to."""

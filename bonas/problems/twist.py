@@ -251,6 +251,7 @@ def algorithm4(
         return chosen.x[None], state._replace(record=asked(state.record, chosen.x)), info
 
     def tell(state: Algorithm4State, trial: Trial) -> Algorithm4State:
+        space.check(trial.x, "a trial's x", exists=True)
         return state._replace(record=told(state.record, trial))
 
     return Search(space, init, ask, tell)

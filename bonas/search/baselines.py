@@ -149,12 +149,11 @@ def _search(space: Space, batch: int, draw: Draw, table: np.ndarray, suggest: Su
         state, (x, info) = jax.lax.scan(ask_one, state, keys)
         return x, state, of_batch(info)
 
+    def tell(state: PlanState, trial: Trial) -> PlanState:
+        space.check(trial.x, "a trial's x", exists=True)
+        return _noted(state, told(state.record, trial), jnp.asarray(trial.x, state.plan.dtype))
+
     return Search(space, init, ask, tell)
-
-
-def tell(state: PlanState, trial: Trial) -> PlanState:
-    """The state with a trial in its record."""
-    return _noted(state, told(state.record, trial), jnp.asarray(trial.x, state.plan.dtype))
 
 
 def _noted(state: PlanState, record: Record, x: Array) -> PlanState:

@@ -52,7 +52,8 @@ def bayes(
     acquisition: an Acquisition, or a function of mean (s, m), std (s, m) and best (s,), averaged over hyperparameter
         samples; best is the least posterior mean at points asked, which noise does not lower.
     maximiser: how its maximum is found (default: `enumerated` for up to 2048 points, else `refined`).
-    initial: how many points of a shifted Sobol sequence come first, or the points themselves (k, d).
+    initial: how many points of a shifted Sobol sequence come first, or the points themselves (k, d), with 0 in inactive
+        columns; integers are rounded.
     batch: points an ask.
     pending: what is imagined at points asked and not told yet: `believer`, `constant_liar()` or `dreamer`.
     output: the scale on which values are modelled: "plain", "log" (of positive values), "tails" (large values drawn in), a
@@ -119,6 +120,7 @@ def _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, ou
         return points, state, of_batch(infos)
 
     def tell(state: BayesState, trial: Trial) -> BayesState:
+        space.check(trial.x, "a trial's x", exists=True)
         fine = trial.y > 0.0 if log in outputs else True
         return state._replace(record=told(state.record, trial._replace(ok=trial.ok & fine)))
 
@@ -190,4 +192,5 @@ def _rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], ...]:
     points = np.asarray(initial)
     if points.ndim != 2 or points.shape[1] != space.dim:
         raise ValueError(f"initial points have shape (k, {space.dim}); got {points.shape}")
+    space.check(points, "initial point", exists=True)
     return tuple(map(tuple, points.tolist()))

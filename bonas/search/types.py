@@ -15,7 +15,7 @@ from bonas.spaces import Space
 class Trial(NamedTuple):
     """One evaluation."""
 
-    x: Array  # (d,)
+    x: Array  # (d,) a point that exists: within the unit cube, 0 in inactive columns
     y: Array  # () the value; ignored where not ok
     step: Array  # () checkpoint reached; 0 where there are no checkpoints
     cost: Array  # () seconds or steps spent

@@ -2,6 +2,10 @@
 
 A point is a row u (d,) of the unit cube, one column a parameter. Rows that exist (`snap`) have integers and options on
 their grid and 0 in inactive columns. `values` and `active` are traceable; `encode` and `decode` are for people.
+
+Whatever reads a row takes any of the cube, as kernels and samplers make them, for the point that it snaps to. What is stored
+as a point, by a search, has to be one: `check(u, exists=True)`. Outside `jit` a row beyond the cube is refused by all but
+`snap` and `spread`.
 """
 
 import itertools
@@ -20,6 +24,7 @@ from bonas.spaces.conditions import Condition, parents, read_condition
 from bonas.spaces.parameters import Choice, Float, Int, Parameter, moves
 
 _MOST_POINTS = 1_000_000  # enumerating more than this helps nobody
+_ROUNDING = 1e-6  # a column value this far beyond 0 or 1 is meant to be there: more than float32 loses on the way
 
 
 @jax.tree_util.register_static
@@ -64,11 +69,15 @@ class Space:
 
     def values(self, u: ArrayLike) -> dict[str, Array]:
         """Every name to its number at one row u (d,), a Choice to its position: what `when` receives."""
-        return self._values(jnp.asarray(u))
+        u = jnp.asarray(u)
+        self.check(u)
+        return self._values(u)
 
     def active(self, u: ArrayLike) -> Array:
         """Which columns matter: (d,) bool for one row, (n, d) for many."""
-        return self._active(jnp.asarray(u))
+        u = jnp.asarray(u)
+        self.check(u)
+        return self._active(u)
 
     @jax.jit
     def _values(self, u: Array) -> dict[str, Array]:
@@ -90,7 +99,10 @@ class Space:
         return jnp.stack([on[name] for name in self.names])
 
     def snap(self, u: ArrayLike) -> Array:
-        """The nearest point that exists to a row (d,) or rows (n, d): values on their grid, inactive columns 0."""
+        """The nearest point that exists to a row (d,) or rows (n, d): values on their grid, inactive columns 0.
+
+        What lies beyond the unit cube goes to its surface.
+        """
         return self._settle(jnp.asarray(u), "snap")
 
     def spread(self, u: ArrayLike) -> Array:
@@ -110,7 +122,7 @@ class Space:
         return jnp.where(self.active(placed), placed, 0.0)
 
     def decode(self, u) -> dict[str, Any]:
-        """The configuration at one row: Python numbers and options; inactive names are absent."""
+        """The configuration at one row: Python numbers and options; inactive names are absent, whatever their columns hold."""
         u = jnp.asarray(u)
         self._check_row(u)
         if not np.isfinite(u).all():
@@ -129,8 +141,43 @@ class Space:
             if needed and name not in config:
                 raise ValueError(f"parameter {name!r} is missing")
             if not needed and name in config:
-                raise ValueError(f"parameter {name!r} has no meaning here: its condition does not hold")
+                raise ValueError(self._no_meaning(name, u))
         return self.snap(u)
+
+    def check(self, u: ArrayLike, what: str = "row", *, exists: bool = False) -> None:
+        """A ValueError that names the parameter where a row (d,), or one of many (n, d), lies outside the unit cube.
+
+        exists: also where an inactive column holds something else than 0. A row that is traced is not looked at.
+        """
+        if isinstance(u, jax.core.Tracer) or jnp.shape(u)[-1:] != (self.dim,):
+            return
+        rows = np.asarray(u).reshape(-1, self.dim)
+        outside = ~((rows >= -_ROUNDING) & (rows <= 1.0 + _ROUNDING))
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise ValueError(
+                f"{_numbered(what, row, rows)}: the column of parameter {self.names[column]!r} lies in [0, 1]; "
+                f"got {rows[row, column]}. space.encode makes such a row of a configuration"
+            )
+        if not exists or not self._conditions:
+            return
+        with jax.ensure_compile_time_eval():
+            given = ~np.asarray(self.active(u)).reshape(rows.shape) & (np.abs(rows) > _ROUNDING)
+            if given.any():
+                row, column = np.argwhere(given)[0]
+                raise ValueError(
+                    f"{_numbered(what, row, rows)}: {self._no_meaning(self.names[column], rows[row])}, and its column holds "
+                    f"{rows[row, column]}. space.snap puts a 0 there"
+                )
+
+    def _no_meaning(self, name: str, u: ArrayLike) -> str:
+        """That a parameter is inactive at a row, and what its condition rests on there."""
+        config = self.decode(u)
+        state = [
+            f"{other} is {config[other]!r}" if other in config else f"{other} is inactive" for other in self._parents[name]
+        ]
+        since = f" where {' and '.join(state)}" if state else ""
+        return f"parameter {name!r} has no meaning here: its condition does not hold{since}"
 
     def neighbours(self, u: ArrayLike) -> Array:
         """The points (k, d) one step away from a row in one integer or Choice; k is fixed, so it is traceable.
@@ -189,3 +236,7 @@ class Space:
     def _check_row(self, u) -> None:
         if jnp.shape(u) != (self.dim,):
             raise ValueError(f"expected one row of {self.dim} columns; got shape {jnp.shape(u)}")
+
+
+def _numbered(what: str, row: int, rows: np.ndarray) -> str:
+    return f"{what} {row}" if len(rows) > 1 else what

@@ -96,6 +96,7 @@ def gp(
 
     def adapt(space: Space) -> Surrogate:
         fitting = gaussian.without_order(kernel, space.categories) if kernel else default_kernel(space)
+        gaussian.hyperprior(fitting, space.dim, noise=noise, mean=mean)  # a kernel for another space is refused here
         return gp(fitting, noise=noise, mean=mean, infer=infer, samples=samples, steps=steps, restarts=restarts)
 
     return Surrogate(init, fit, update, predict, covariance, sample, adapt, refresh)

@@ -162,6 +162,8 @@ def _features(space: Space | None, x: Array) -> Array:
     """Columns in [0, 1] for a network, (m, k): options apart, and which of the parameters that come and go are there."""
     if space is None:
         return x
+    if x.shape[1] != space.dim:  # a slice past the end would be empty
+        raise ValueError(f"this model is for a space of {space.dim} columns; the points have {x.shape[1]}")
     columns = []
     for i, options in enumerate(space.categories):
         there = jnp.round(x[:, i : i + 1] * max(options - 1, 1)) == jnp.arange(options)[None, :]
