@@ -30,11 +30,11 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from rich.progress import Progress
 from script import flags, record
-from table1.models import MODELS, PUBLISHED, Model
+from table1.models import BEST, MODELS, PUBLISHED, Model
 from table1.report import draw, show, summarise
 
 import bonas
-from bonas import gp, infer
+from bonas import gp, infer, surrogates
 from bonas.data import standardise
 from bonas.problems import raiders
 from bonas.problems.folds import contiguous_folds, random_folds
@@ -55,7 +55,7 @@ class Config:
     models: tuple[str, ...] = tuple(MODELS)
 
 
-FEW = ("Arc GP", "GP", "sum of arcs", "Separate GP")
+FEW = ("Arc GP", "GP", BEST, "Separate GP", "deep ensemble")
 SMOKE = Config(folds=3, seeds=1, evaluations=3, samples=2, burn=1, trajectories=1, warmup=1, rows=60, models=FEW)
 MEAN = gp.learned_constant()
 # Of values of variance 1. All ten searches begin with the same two networks, whose errors are equal to the last digit: without
@@ -126,6 +126,15 @@ def learn(config: Config, kernel: gp.Kernel, inference: str, data: bonas.Dataset
     return last, info.log_density.mean(), width, centre + scale * mean.mean(axis=0), scale**2 * spread
 
 
+@partial(jax.jit, static_argnames="surrogate")
+def learn_networks(surrogate: surrogates.Surrogate, data: bonas.Dataset, at: Array):
+    """The same by a surrogate that has its own way of learning: no hyperparameters, and no widths."""
+    data, centre, scale = standardise(data)
+    state, info = surrogate.fit(jax.random.key(0), data, surrogate.init(*data.x.shape, 1))
+    found = surrogate.predict(state, at)
+    return {}, info.log_density, jnp.zeros(0), centre + scale * found.mean[0], (scale * found.std[0]) ** 2
+
+
 class Room(NamedTuple):
     """Sizes that do not depend on the fold."""
 
@@ -136,6 +145,8 @@ class Room(NamedTuple):
 
 def begin(model: Model, d: int):
     """Where hyperparameters start, for each depth where models are separate."""
+    if model.kernel is None:
+        return {}
     target = gp.hyperposterior(model.kernel, bonas.data.empty(1, d), noise=NOISE, mean=MEAN)
     start = target.start
     if model.separate:
@@ -151,6 +162,9 @@ def fit(config: Config, job: Job, room: Room, table: raiders.Table, test: np.nda
     at = jnp.zeros((room.test, x.shape[1])).at[: len(test)].set(x[test])
     if not model.separate:
         data = bonas.dataset(x[train], y[train], room.train)
+        if model.surrogate is not None:
+            last, density, width, mean, variance = learn_networks(model.surrogate, data, at)
+            return last, density, width, mean[: len(test)], variance[: len(test)]
         last, density, width, mean, variance = learn(config, model.kernel, job.inference, data, at, start, width)
         return last, density, width, mean[: len(test)], variance[: len(test)]
     rows = [train[table.depth[train] == depth] for depth in range(raiders.DEEPEST + 1)]
@@ -182,7 +196,10 @@ def run(config: Config, job: Job, table: raiders.Table, known: dict, keep) -> It
         seen = known.get((*job, number))
         if seen is None:
             if job.inference != "map":  # from the optimum of the same fold
-                start = unflatten(jnp.asarray(known[(*job._replace(inference="map"), number)]["z"]))
+                optimum = known.get((*job._replace(inference="map"), number))
+                if optimum is None:
+                    raise SystemExit(f"{job.model} is sampled from its optimum, which is not there yet: --only map comes first")
+                start = unflatten(jnp.asarray(optimum["z"]))
             clock = time.process_time()
             found, density, width, mean, spread = fit(config, job, room, table, test, start, width)
             error = np.mean((np.asarray(mean) - values(table, job.column)[test]) ** 2) / variance
@@ -202,10 +219,16 @@ def settings(config: Config, inference: str) -> list:
     return [config.folds, config.evaluations, config.rows, *(sampling if inference != "map" else [])]
 
 
-def read(file: Path, config: Config) -> dict:
+def file_of(folder: Path, inference: str) -> Path:
+    """Where folds are written down: optima and samples apart, so that two calls may work side by side."""
+    return folder / f"folds_{'map' if inference == 'map' else 'sampled'}.jsonl"
+
+
+def read(folder: Path, config: Config) -> dict:
     """Folds that were done before with these settings; a line that was cut off is none."""
     known = {}
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
+    files = sorted(folder.glob("folds_*.jsonl"))
+    for line in [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError:
@@ -223,21 +246,21 @@ def main() -> None:
     synthetic = args.smoke and not os.environ.get("BONAS_DATA")
     table = raiders.synthetic(jax.random.key(0), config.rows) if synthetic else raiders.load()
     table = raiders.Table(*(field[: config.rows] for field in table))
-    file = args.out / "folds.jsonl"
-    known = read(file, config)
-    jobs = list(plan(config, tuple(args.sampled)))
-    with file.open("a", encoding="utf-8") as lines, Progress() as bars:
+    known = read(args.out, config)
+    jobs = [job for job in plan(config, tuple(args.sampled)) if args.only in (None, file_of(args.out, job.inference).stem[6:])]
 
-        def keep(row):
-            lines.write(json.dumps(row, allow_nan=False) + "\n")
-            lines.flush()
+    def keep(row):
+        with file_of(args.out, row["inference"]).open("a", encoding="utf-8") as lines:
+            lines.write(record.line(row))
 
+    with Progress() as bars:
         task = bars.add_task("folds", total=len(jobs) * config.folds)
         for job in jobs:
             bars.update(task, description=f"{job.column}, {job.model}, {job.inference}, seed {job.seed}")
             for _ in run(config, job, table, known, keep):
                 bars.advance(task)
             save(args, config, table, known, synthetic)
+    known = read(args.out, config)  # what another call has done in the meantime, too
     results = save(args, config, table, known, synthetic)
     draw(results, args.out / "raiders_table1.png")
     show(results)
@@ -264,8 +287,9 @@ def arguments():
         smoke="few rows and folds, to see that it runs",
         seeds=f"how often folds are drawn anew (default {Config.seeds})",
     )
-    models = ["Arc GP", "GP", "sum of arcs"]
+    models = ["Arc GP", "GP", BEST]
     parser.add_argument("--sampled", nargs="*", default=models, choices=list(MODELS), help=f"slice-sampled (default {models})")
+    parser.add_argument("--only", choices=("map", "sampled"), help="one kind of inference; two calls may share --out")
     args = parser.parse_args()
     config = SMOKE if args.smoke else Config()
     return args, replace(config, seeds=args.seeds or config.seeds)

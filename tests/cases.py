@@ -43,6 +43,8 @@ KERNELS = {
     "nested": gp.add(gp.multiply(gp.se(), gp.linear()), gp.on([1, 3], gp.matern12())),
     "on": gp.on([1, 4], gp.matern52()),
     "basis": gp.basis(gp.quadratic),
+    "shared": gp.shared(gp.matern52(), [(3, 4)]),
+    "shared arc": gp.arc(SPACE) + gp.shared(gp.arc(SPACE), [(3, 4), (5, 6)]),
     "notebook": gp.Kernel(prior={"scale": dist.HalfNormal(1.0)}, value=brownian),
 }
 

@@ -40,3 +40,4 @@ from bonas.gp.means import constant as constant
 from bonas.gp.means import learned_constant as learned_constant
 from bonas.gp.means import wilton as wilton
 from bonas.gp.means import zero as zero
+from bonas.gp.shared import shared as shared

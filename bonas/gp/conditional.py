@@ -1,9 +1,10 @@
 """Kernels for spaces whose parameters come and go, and for columns whose values have no order.
 
 Each embeds every column in a few Euclidean coordinates, depending on whether the column is active, and applies an
-isotropic kernel to all of them (or multiplies one factor a column). Columns lie in [0, 1]; a Choice column of m options
-holds j/(m−1) for the j-th. `active` says which columns matter: a Space, which brings its categories along, or a function of
-a point, active(x (d,)) -> (d,) bool, such as `space.active`, with `categories=space.categories` where there are Choices.
+isotropic kernel to all of them (or multiplies one factor a column). Columns lie in [0, 1], and outside `jit` a point with an
+active one elsewhere is refused; a Choice column of m options holds j/(m−1) for the j-th. `active` says which columns matter:
+a Space, which brings its categories along, or a function of a point, active(x (d,)) -> (d,) bool, such as `space.active`,
+with `categories=space.categories` where there are Choices.
 """
 
 import dataclasses
@@ -192,8 +193,8 @@ def _conditional(form: str, columns: Active, categories: tuple[int, ...], base: 
             raise ValueError(f"categories describe {len(categories)} columns, the points have {d}")
 
     def prior(d):
-        check_width(d)
         check_relevance(columns, d)
+        check_width(d)
         shape = {name: distribution for name, distribution in base.prior(1).items() if name != "lengthscale"}
         return {**shape, **place_prior(d)}
 

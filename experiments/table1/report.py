@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from rich.console import Console
 from rich.table import Table as Printed
+from scipy import stats
 
 from bonas.problems import raiders
 from bonas.problems.folds import contiguous_folds, paired, random_folds
@@ -20,6 +21,7 @@ def summarise(rows: list[dict], table: raiders.Table, k: int) -> dict:
     """Scores of every model by kind of run, each beside the baseline on the folds that both have."""
     runs: dict = defaultdict(lambda: defaultdict(dict))
     for row in rows:
+        row = row | {"lpd": _log_density(row, table, k)}
         kind = f"{row['column']}, {_inference(row)}, {row['folds']} folds"
         runs[kind][row["model"]][row["seed"], row["fold"]] = row
     results = {kind: {name: _scores(done, models, k) for name, done in models.items()} for kind, models in runs.items()}
@@ -30,15 +32,24 @@ def _inference(row: dict) -> str:
     return "map" if row["inference"] == "map" else "sampled"
 
 
+def _log_density(row: dict, table: raiders.Table, k: int) -> float:
+    """The mean logarithm of the density that a model gave to the fold's values: it asks for honest error bars too."""
+    y = np.log(table.y) if row["column"] == "log" else table.y
+    return float(stats.norm.logpdf(y[_test_rows(row, len(y), k)], row["mean"], row["std"]).mean())
+
+
 def _scores(done: dict, models: dict, k: int) -> dict:
     scores = np.array([row["nmse"] for row in done.values()])
     found = {"nmse": float(scores.mean()), "folds": len(scores), "seconds_a_fold": float(np.median(_of(done, "seconds")))}
+    found |= {"log_predictive_density": float(np.mean(_of(done, "lpd")))}
     if len(scores) > 1:
         found |= {"fold_sd": float(scores.std(ddof=1)), "error": paired(scores, 1.0 / k).error}
     common = [key for key in done if key in models.get(BASELINE, {})]
     if done is not models.get(BASELINE) and len(common) > 1:
         differences = [done[key]["nmse"] - models[BASELINE][key]["nmse"] for key in common]
         found["minus_baseline"] = {**paired(differences, 1.0 / k)._asdict(), "folds": len(common)}
+        gains = [done[key]["lpd"] - models[BASELINE][key]["lpd"] for key in common]
+        found["log_predictive_density_minus_baseline"] = paired(gains, 1.0 / k)._asdict()
         found["minus_baseline"]["share_of_folds_better"] = float(np.mean(np.array(differences) < 0.0))
     return found
 
@@ -81,7 +92,7 @@ def show(results: dict) -> None:
     console = Console(width=140)
     for kind, models in results["results"].items():
         column, _, rest = kind.partition(",")
-        heads = ("model", "published", "here", "through logs", "fold sd", "minus GP", "p", "folds", "s a fold")
+        heads = ("model", "published", "here", "through logs", "fold sd", "minus GP", "p", "log density", "folds", "s a fold")
         printed = Printed(*heads, title=kind)
         for name, row in sorted(models.items(), key=lambda item: item[1]["nmse"]):
             published = results["published"].get(name, {}).get(column)
@@ -94,6 +105,7 @@ def show(results: dict) -> None:
                 f"{row.get('fold_sd', np.nan):.3f}",
                 f"{pair['mean']:+.3f} ± {pair['error']:.3f}" if pair else "",
                 f"{pair['p']:.1e}" if pair else "",
+                f"{row['log_predictive_density']:.3f}",
                 str(row["folds"]),
                 f"{row['seconds_a_fold']:.1f}",
             )

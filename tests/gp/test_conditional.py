@@ -149,7 +149,7 @@ def test_the_rho_at_which_options_differ_as_much_as_from_inactive():
 
 def test_wrong_number_of_categories_is_refused():
     with pytest.raises(ValueError, match="describe 2 columns, the points have 3"):
-        gp.arc(SPACE.active, categories=(0, 3)).prior(3)
+        gp.arc(lambda x: x > 0.5, categories=(0, 3)).prior(3)
 
 
 def test_one_hot_refuses_a_kernel_that_knows_its_categories():
