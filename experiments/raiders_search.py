@@ -19,7 +19,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from layered.data import Problem, problem
 from layered.report import draw, show, summarise
-from layered.runs import read, run, test_error
+from layered.runs import run, test_error
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from script import flags, record
 
@@ -68,7 +68,7 @@ def search_all(config: Config, given: Problem, folder: Path, bars: Progress) -> 
 
         def known(i, network, seed=seed):
             """What another search of this seed has trained at the same point, at the same time."""
-            others = (read(file_of(folder, other, seed)) for other in made)
+            others = (record.lines(file_of(folder, other, seed)) for other in made)
             return next((rows[i] for rows in others if len(rows) > i and rows[i]["network"] == network), None)
 
         rows = []
@@ -83,7 +83,7 @@ def search_all(config: Config, given: Problem, folder: Path, bars: Progress) -> 
 def scored(config: Config, given: Problem, found: dict, folder: Path, bars: Progress) -> dict[str, list[float | None]]:
     """The test error of each search's best network, kept with what it is of."""
     file = folder / "runs" / "test_errors.jsonl"
-    kept = {(row["search"], row["seed"], row["i"]): row["error"] for row in read(file)}
+    kept = {(row["search"], row["seed"], row["i"]): row["error"] for row in record.lines(file)}
     errors: dict[str, list[float | None]] = {name: [] for name in found}
     for name, seed in bars.track(list(product(found, range(config.seeds))), description="test errors"):
         best = min(found[name][seed], key=lambda row: row["value"])

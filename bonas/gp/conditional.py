@@ -233,9 +233,17 @@ def _conditional(form: str, columns: Active, categories: tuple[int, ...], base: 
             rows = jax.vmap(lambda x: embed(params, x))
             return gram(base, joint(params), rows(a), rows(b))
         split = jax.vmap(lambda x: blocks(params, x))
-        result = params["variance"]
+        widths: dict[int, list] = {}
         for p, q in zip(split(a), split(b), strict=True):
-            result = result * gram(base, factor(params), p, q)
+            widths.setdefault(p.shape[1], []).append((p, q))
+
+        def times(result, pair):
+            return result * gram(base, factor(params), *pair), None
+
+        # a loop over columns of one width: one after the other they would take minutes to compile
+        result = jnp.full((len(a), len(b)), params["variance"])
+        for pairs in widths.values():
+            result, _ = jax.lax.scan(times, result, tuple(jnp.stack(each) for each in zip(*pairs, strict=True)))
         return result
 
     return Kernel(prior, value, matrix, categories, check=partial(check_cube, columns))

@@ -94,6 +94,15 @@ def fill(table: Table, how: str, seed: int = 0) -> np.ndarray:
     return np.where(table.active, table.x, fillings[how]())
 
 
+def repeated(table: Table) -> np.ndarray:
+    """Which networks (n,) are in the table more than once, alike in all that matters to them.
+
+    Where one is held out, a model that sees what matters has its twin to learn from.
+    """
+    _, which, counts = np.unique(table.x, axis=0, return_inverse=True, return_counts=True)
+    return counts[which.reshape(-1)] > 1
+
+
 def expected_error(mean: ArrayLike, std: ArrayLike) -> np.ndarray:
     """The mean of min(exp z, 1) for z ~ N(mean, std²): the error rate that a model of its logarithm expects."""
     level, width = np.asarray(mean, float), np.maximum(np.asarray(std, float), 1e-12)

@@ -1,6 +1,5 @@
 """Searches in a host loop that write every training down, and go on where they were stopped."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,7 +41,7 @@ def run(
     """
     init_key, ask_key, train_key = jax.random.split(jax.random.key(seed), 3)
     state = jax.jit(search.init, static_argnums=1)(init_key, evaluations)
-    ask, tell, lines = jax.jit(search.ask), jax.jit(search.tell), read(file)
+    ask, tell, lines = jax.jit(search.ask), jax.jit(search.tell), record.lines(file)
     for i in range(evaluations):
         began = time.process_time()
         x, state, _ = ask(jax.random.fold_in(ask_key, i), state)
@@ -62,25 +61,6 @@ def run(
         y, cost = jnp.asarray(row["value"], x.dtype), jnp.asarray(row["seconds"], x.dtype)
         state = tell(state, Trial(x=x, y=y, step=jnp.asarray(0), cost=cost, ok=yes))
         yield row
-
-
-def read(file: Path) -> list[dict]:
-    """The lines of an earlier call; one that was cut off is none, and is taken out."""
-    if not file.exists():
-        return []
-    rows, text = [], file.read_text(encoding="utf-8")
-    for line in text.splitlines(keepends=True):
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
-        if not line.endswith("\n"):
-            rows.pop()
-            break
-    whole = "".join(text.splitlines(keepends=True)[: len(rows)])
-    if whole != text:
-        file.write_text(whole, encoding="utf-8")
-    return rows
 
 
 def test_error(problem: Problem, seed: int, row: dict) -> float | None:

@@ -37,3 +37,14 @@ def write(path: Path, record: dict) -> None:
 def line(record: dict) -> str:
     """The record as one line of a file that grows."""
     return json.dumps(record, allow_nan=False) + "\n"
+
+
+def lines(file: Path) -> list[dict]:
+    """The records of a file that grows, none where it is not there; a last one that was cut off is taken out of it."""
+    if not file.exists():
+        return []
+    text = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    if text and not text[-1].endswith("\n"):
+        text.pop()
+        file.write_text("".join(text), encoding="utf-8")
+    return [json.loads(each) for each in text]

@@ -8,11 +8,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as Printed
 from scipy import stats
+from table1.models import BEST
 
 from bonas.problems import raiders
 from bonas.problems.folds import contiguous_folds, paired, random_folds
 
 BASELINE = "GP"
+FAMILY = ("Arc GP", "box", "wedge", "sum of arcs", "arc + shared arc", BEST, "product of arcs")
+CHOSEN = "the family, by density in training"
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by every kind of eye (Okabe and Ito)
 TITLES = {"log": "logarithms of errors", "original": "errors as they are"}
 
@@ -21,27 +24,52 @@ def summarise(rows: list[dict], table: raiders.Table, k: int) -> dict:
     """Scores of every model by kind of run, each beside the baseline on the folds that both have."""
     runs: dict = defaultdict(lambda: defaultdict(dict))
     for row in rows:
-        row = row | {"lpd": _log_density(row, table, k)}
+        row = row | {"lpd": _log_density(row, table, k), "single": _without(raiders.repeated(table), row, table, k)}
         kind = f"{row['column']}, {_inference(row)}, {row['folds']} folds"
         runs[kind][row["model"]][row["seed"], row["fold"]] = row
+    for kind, models in runs.items():
+        models |= _chosen(models) if ", map," in kind else {}
     results = {kind: {name: _scores(done, models, k) for name, done in models.items()} for kind, models in runs.items()}
     return {"results": results, "rescaled": _rescaled(rows, table, k), "by_the_variance_of_the_fold": _by_fold(rows, table, k)}
+
+
+def _chosen(models: dict) -> dict:
+    """For every fold the member of the family whose density on the training rows is highest, of those that have all folds.
+
+    No test row has a part in this choice.
+    """
+    folds = set(models.get(FAMILY[0], {}))
+    there = [models[name] for name in FAMILY if folds and folds <= set(models.get(name, {}))]
+    if len(there) < 2:
+        return {}
+    return {CHOSEN: {key: max((done[key] for done in there), key=lambda row: row["log_density"]) for key in folds}}
 
 
 def _inference(row: dict) -> str:
     return "map" if row["inference"] == "map" else "sampled"
 
 
+def _without(left_out: np.ndarray, row: dict, table: raiders.Table, k: int) -> float:
+    """The score of a fold without the rows that have a twin, by the same variance."""
+    y, test = _values(row, table), _test_rows(row, len(table.y), k)
+    counts = ~left_out[test]
+    return float(np.mean((np.array(row["mean"]) - y[test])[counts] ** 2) / y.var(ddof=1))
+
+
+def _values(row: dict, table: raiders.Table) -> np.ndarray:
+    return np.log(table.y) if row["column"] == "log" else table.y
+
+
 def _log_density(row: dict, table: raiders.Table, k: int) -> float:
     """The mean logarithm of the density that a model gave to the fold's values: it asks for honest error bars too."""
-    y = np.log(table.y) if row["column"] == "log" else table.y
+    y = _values(row, table)
     return float(stats.norm.logpdf(y[_test_rows(row, len(y), k)], row["mean"], row["std"]).mean())
 
 
 def _scores(done: dict, models: dict, k: int) -> dict:
     scores = np.array([row["nmse"] for row in done.values()])
     found = {"nmse": float(scores.mean()), "folds": len(scores), "seconds_a_fold": float(np.median(_of(done, "seconds")))}
-    found |= {"log_predictive_density": float(np.mean(_of(done, "lpd")))}
+    found |= {"log_predictive_density": float(np.mean(_of(done, "lpd"))), "without_twins": float(np.mean(_of(done, "single")))}
     if len(scores) > 1:
         found |= {"fold_sd": float(scores.std(ddof=1)), "error": paired(scores, 1.0 / k).error}
     common = [key for key in done if key in models.get(BASELINE, {})]
@@ -49,6 +77,8 @@ def _scores(done: dict, models: dict, k: int) -> dict:
         differences = [done[key]["nmse"] - models[BASELINE][key]["nmse"] for key in common]
         found["minus_baseline"] = {**paired(differences, 1.0 / k)._asdict(), "folds": len(common)}
         gains = [done[key]["lpd"] - models[BASELINE][key]["lpd"] for key in common]
+        single = [done[key]["single"] - models[BASELINE][key]["single"] for key in common]
+        found["without_twins_minus_baseline"] = paired(single, 1.0 / k)._asdict()
         found["log_predictive_density_minus_baseline"] = paired(gains, 1.0 / k)._asdict()
         found["minus_baseline"]["share_of_folds_better"] = float(np.mean(np.array(differences) < 0.0))
     return found
@@ -77,14 +107,17 @@ def _rescaled(rows: list[dict], table: raiders.Table, k: int) -> dict:
 
 
 def _by_fold(rows: list[dict], table: raiders.Table, k: int) -> dict:
-    """The same errors over the variance of the fold's own values, and over that of all: means and fold deviations."""
+    """The same errors over the variance of the fold's own values: means and fold deviations."""
     scores: dict = defaultdict(list)
     for row in rows:
         test = _test_rows(row, len(table.y), k)
-        y = np.log(table.y) if row["column"] == "log" else table.y
+        y = _values(row, table)
         ratio = y.var(ddof=1) / max(y[test].var(ddof=1), 1e-12)
         scores[f"{row['column']}, {row['model']}, {_inference(row)}, {row['folds']} folds"].append(row["nmse"] * ratio)
-    return {name: {"nmse": float(np.mean(each)), "fold_sd": float(np.std(each))} for name, each in scores.items()}
+    return {
+        name: {"nmse": float(np.mean(each)), "fold_sd": float(np.std(each, ddof=1)) if len(each) > 1 else 0.0}
+        for name, each in scores.items()
+    }
 
 
 def show(results: dict) -> None:
@@ -132,7 +165,8 @@ def draw(results: dict, path: Path) -> None:
         )
         if column == "original":
             rescaled = results["rescaled"]
-            through = [(rescaled[f"{name}, map, random folds"]["mean"], i) for i, name in enumerate(order)]
+            places = {name: f"{name}, map, random folds" for name in order}
+            through = [(rescaled[places[name]]["mean"], i) for i, name in enumerate(order) if places[name] in rescaled]
             axis.plot(*np.array(through).T, "D", color=GREEN, ms=5, label="by a model of logarithms")
         axis.set(title=TITLES[column], xlabel="normalised mean squared error")
         axis.grid(color="0.9", lw=0.6)
