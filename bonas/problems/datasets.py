@@ -1,8 +1,8 @@
 """Data sets by name: those that scikit-learn brings, the UCI eight of the literature on Bayesian networks, MNIST and CIFAR-10.
 
 `load("wine_red")` gives Examples, `images("mnist")` a training and a test part. Files are looked for in the folder that the
-environment variable BONAS_DATA names, then in the user's cache, to which they are downloaded where a checksum of the public
-file is known.
+environment variable BONAS_DATA names, then in the user's cache, to which they are downloaded where a checksum is known: of
+the public file, or of the numbers in it.
 """
 
 import os
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bonas.configure import user_cache
-from bonas.problems.download import fetch
+from bonas.problems import uci
+from bonas.problems.download import Check, fetch, has_sha256
 from bonas.problems.examples import Examples as Examples
 from bonas.problems.examples import Scaling as Scaling
 from bonas.problems.examples import Split as Split
@@ -28,6 +29,7 @@ from bonas.problems.files import load_npz, read_npz
 from bonas.problems.files import read as read
 from bonas.problems.files import read_csv as read_csv
 from bonas.problems.files import read_inputs as read_inputs
+from bonas.problems.uci import UCI as UCI
 
 FOLDER_VARIABLE = "BONAS_DATA"
 SHIPPED = ("diabetes", "digits", "breast_cancer", "wine")  # by scikit-learn
@@ -38,36 +40,11 @@ class Source(NamedTuple):
 
     file: str
     home: str  # for people
-    url: str = ""  # of the very file; empty where nobody publishes its sha256
-    sha256: str = ""
+    url: str = ""  # of the very file; empty where there is nothing to check it by
+    sha256: str = ""  # of its bytes, as published
+    check: Check | None = None  # where that is not published
 
 
-class Uci(NamedTuple):
-    """One of the UCI eight: its size is checked, so that a file of another version is not taken for it."""
-
-    shape: tuple[int, int]
-    home: str
-
-
-_UCI = "https://archive.ics.uci.edu/dataset"
-# Hutchinson's eight (H-S4), in the form of Hernández-Lobato & Adams 2015.
-UCI = {
-    "boston": Uci((506, 13), "http://lib.stat.cmu.edu/datasets/boston"),
-    "concrete": Uci((1030, 8), f"{_UCI}/165/concrete+compressive+strength"),
-    "energy": Uci((768, 8), f"{_UCI}/242/energy+efficiency"),  # the heating load
-    "kin8nm": Uci((8192, 8), "https://www.openml.org/d/189"),
-    "power": Uci((9568, 4), f"{_UCI}/294/combined+cycle+power+plant"),
-    "protein": Uci((45730, 9), f"{_UCI}/265/physicochemical+properties+of+protein+tertiary+structure"),
-    "wine_red": Uci((1599, 11), f"{_UCI}/186/wine+quality"),
-    "yacht": Uci((308, 6), f"{_UCI}/243/yacht+hydrodynamics"),
-}
-# sha256 as TensorFlow Datasets publishes it (structured/wine_quality/checksums.tsv).
-_WINE_RED = Source(
-    "uci/winequality-red.csv",
-    UCI["wine_red"].home,
-    "https://archive.ics.uci.edu/ml/machine-learning-databases/wine-quality/winequality-red.csv",
-    "4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
-)
 # sha256 as Keras publishes it (keras/src/datasets/mnist.py).
 _MNIST = Source(
     "mnist/mnist.npz",
@@ -133,7 +110,7 @@ def locate(source: Source, *, download: bool = True, progress: bool = True) -> P
     if path := find(source.file):
         return path
     if download and source.url:
-        return fetch(source.url, cache() / source.file, source.sha256, progress=progress)
+        return fetch(source.url, cache() / source.file, source.check or has_sha256(source.sha256), progress=progress)
     why = "downloads are off" if source.url else "no published checksum of it is known, so it is not downloaded"
     place = os.environ.get(FOLDER_VARIABLE) or f"a folder that {FOLDER_VARIABLE} names"
     raise FileNotFoundError(
@@ -154,13 +131,15 @@ def _shipped(name: str) -> Examples:
 
 
 def _uci(name: str, download: bool, progress: bool) -> Examples:
-    source = Source(f"uci/{name}.npz", f"{UCI[name].home} (arrays X, y)")
-    if name == "wine_red" and not find(source.file):
-        path = locate(_WINE_RED, download=download, progress=progress)
-        found = read_csv(path, "quality", separator=";")
-    else:
-        path = locate(source)
+    """The set from an npz file with arrays X and y, or else from the public text, which is downloaded if need be."""
+    if path := find(f"uci/{name}.npz"):
         found = read_npz(path)
+    else:
+        url = uci.url(name)
+        home = f"{url} (uci/{name}.npz with arrays X, y of {UCI[name].home} would do as well)"
+        source = Source(f"uci/{name}.txt", home, url, check=uci.check(name))
+        path = locate(source, download=download, progress=progress)
+        found = uci.read(path, name)
     if found.x.shape != UCI[name].shape:
         raise ValueError(f"{path} is not the set {name}: it has {found.x.shape} rows and columns, not {UCI[name].shape}")
     return found

@@ -1,9 +1,9 @@
-"""Files from the web: checked by sha256, and whole or not there at all."""
+"""Files from the web: checked, and whole or not there at all."""
 
 import hashlib
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -11,14 +11,27 @@ from typing import BinaryIO
 from urllib.error import URLError
 from urllib.request import urlopen
 
+Check = Callable[[Path], None]  # ValueError: what is wrong with "it", the file of that path
 _CHUNK = 1 << 16  # bytes between two moves of the progress bar
 _PATIENCE = 30.0  # seconds without a byte before a server counts as gone
 
 
-def fetch(url: str, path: str | os.PathLike, sha256: str, *, progress: bool = True) -> Path:
+def has_sha256(expected: str) -> Check:
+    """A check of a file's bytes."""
+
+    def check(path: Path) -> None:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            raise ValueError(f"it has sha256 {found}, not {expected}; it has changed, or was tampered with")
+
+    return check
+
+
+def fetch(url: str, path: str | os.PathLike, check: Check, *, progress: bool = True) -> Path:
     """The path, where the file of that url now is; a file that is already there is used as it is.
 
-    The bytes go to a temporary file beside it, which is renamed once its sha256 is right: a cut download leaves nothing.
+    The bytes go to a temporary file beside it, which is renamed once it passes the check: a cut download leaves nothing.
     ConnectionError: the server was not reached, refused, or stopped. ValueError: the file is not the one expected.
     OSError: it cannot be written there.
     """
@@ -27,9 +40,11 @@ def fetch(url: str, path: str | os.PathLike, sha256: str, *, progress: bool = Tr
         return path
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        found = _download(url, part, progress)
-        if found != sha256:
-            raise ValueError(f"{url} has sha256 {found}, not {sha256} as expected: it has changed, or was tampered with")
+        _download(url, part, path.name, progress)
+        try:
+            check(part)
+        except ValueError as problem:
+            raise ValueError(f"{url} is not the file expected: {problem}") from problem
         os.replace(part, path)
     finally:
         if path.parent.is_dir():
@@ -37,20 +52,16 @@ def fetch(url: str, path: str | os.PathLike, sha256: str, *, progress: bool = Tr
     return path
 
 
-def _download(url: str, part: Path, progress: bool) -> str:
-    """Write the file of that url and return its sha256."""
-    digest = hashlib.sha256()
-    with _writable(part) as file, _connection(url) as answer, _bar(url, _length(answer), progress) as advance:
+def _download(url: str, part: Path, name: str, progress: bool) -> None:
+    with _writable(part) as file, _connection(url) as answer, _bar(name, _length(answer), progress) as advance:
         received = 0
         while chunk := _next(answer, url):
             file.write(chunk)
-            digest.update(chunk)
             received += len(chunk)
             advance(len(chunk))
         # A cut connection looks like the end of the file.
         if (expected := _length(answer)) is not None and received < expected:
             raise ConnectionError(f"the download of {url} stopped after {received} of {expected} bytes; try again")
-    return digest.hexdigest()
 
 
 def _length(answer) -> int | None:
@@ -86,12 +97,12 @@ def _connection(url: str):
 
 
 @contextmanager
-def _bar(url: str, total: int | None, shown: bool):
+def _bar(name: str, total: int | None, shown: bool):
     """advance(bytes), which moves a bar on the standard error stream."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
-        task = bar.add_task(url.rpartition("/")[2], total=total)
+        task = bar.add_task(name, total=total)
         yield lambda received: bar.advance(task, received)

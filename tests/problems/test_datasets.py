@@ -177,12 +177,20 @@ def test_no_download_where_none_is_wanted(data, public):
         datasets.locate(public[1], download=False)
 
 
-@pytest.mark.parametrize("name", sorted(set(UCI) - {"wine_red"}))
-def test_a_set_without_a_published_checksum_says_so(data, name):
+def test_a_file_that_cannot_be_checked_is_not_downloaded(data):
     with pytest.raises(
-        FileNotFoundError, match=rf"{name}\.npz is missing, and no published checksum.*http.*put the file into {data}"
+        FileNotFoundError, match=rf"a\.txt is missing, and no published checksum.*example\.org.*put the file into {data}"
     ):
-        datasets.load(name)
+        datasets.locate(Source("sub/a.txt", "https://example.org"))
+
+
+def test_a_source_may_bring_its_own_check(data, empty_cache, public):
+    def check(path):
+        raise ValueError(f"it holds {path.read_text()}")
+
+    with pytest.raises(ValueError, match=r"a\.txt is not the file expected: it holds content"):
+        datasets.locate(public[1]._replace(sha256="", check=check), progress=False)
+    assert list((empty_cache / "sub").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "mnist_small", "cifar10_small"])
@@ -200,16 +208,6 @@ def test_a_uci_file_of_another_size_is_refused(data):
         ValueError, match=r"yacht\.npz is not the set yacht: it has \(300, 6\) rows and columns, not \(308, 6\)"
     ):
         datasets.load("yacht")
-
-
-def test_red_wine_is_read_from_the_public_file(data):
-    """Quoted names and semicolons, as at its home."""
-    table = np.round(DRAWS.normal(size=(1599, 12)), 3)
-    header = ";".join(f'"{name}"' for name in [*(f"column {i}" for i in range(11)), "quality"])
-    (data / "uci").mkdir()
-    rows = "\n".join(";".join(map(str, row)) for row in table)
-    (data / "uci" / "winequality-red.csv").write_text(f"{header}\n{rows}\n")
-    np.testing.assert_array_equal(datasets.load("wine_red").x, table[:, :11].astype(np.float32))
 
 
 def test_square_images_become_rows(data):
