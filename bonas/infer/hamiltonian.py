@@ -53,9 +53,8 @@ def hmc(
         state, average = carry
         state = kernel.sample(state, (), {})
         now = state.adapt_state.step_size
-        adapted = jnp.clip(now * jnp.where(average > target, _FASTER, _SLOWER), _SHORTEST, _LONGEST)
+        adapted, average = adapt_step(now, average, state.accept_prob, target)
         now = jnp.where(i < burn, adapted, now).astype(now.dtype)
-        average = _SLOWNESS * average + (1.0 - _SLOWNESS) * state.accept_prob
         state = state._replace(adapt_state=state.adapt_state._replace(step_size=now))
         return (state, average), _record(state)
 
@@ -63,6 +62,12 @@ def hmc(
     (last, _), trace = jax.lax.scan(step, (first, average), jnp.arange(total))
     evaluations = jnp.asarray(total * steps + 1)
     return _keep(trace, unflatten, burn, thin, last.adapt_state.step_size, evaluations)
+
+
+def adapt_step(step_size: Array, average: Array, accept: Array, target: float) -> tuple[Array, Array]:
+    """The next step size and the next moving average of the acceptance; compared is the average before (G-A3, G-S1)."""
+    adapted = jnp.clip(step_size * jnp.where(average > target, _FASTER, _SLOWER), _SHORTEST, _LONGEST)
+    return adapted, _SLOWNESS * average + (1.0 - _SLOWNESS) * accept
 
 
 def nuts(
