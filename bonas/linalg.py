@@ -1,5 +1,6 @@
 """The linear algebra of Gaussian processes: masked Cholesky with reported jitter, distances, guarded square roots."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -163,3 +164,33 @@ def safe_sqrt(x: Array) -> Array:
     disagree in the last bit and the stand-in value of the inner `where` comes out of the outer one.
     """
     return jnp.sqrt(jnp.maximum(x, jnp.finfo(x.dtype).tiny))
+
+
+@jax.custom_jvp
+def sine_and_cosine(angle: Array) -> tuple[Array, Array]:
+    """sin and cos of angles between −2π and 2π, to a few units of rounding, several times faster than by jnp on a CPU.
+
+    There the two are calls, one number after the other; these are polynomials for a quarter of the angle, which is doubled
+    twice, and a loop over them is vectorised.
+    """
+    quarter = 0.25 * angle
+    square = quarter * quarter
+    sine, cosine = quarter * _series(square, 1), _series(square, 0)
+    for _ in range(2):
+        sine, cosine = 2.0 * sine * cosine, (cosine - sine) * (cosine + sine)
+    return sine, cosine
+
+
+@sine_and_cosine.defjvp
+def _sine_and_cosine_jvp(primals, tangents):
+    sine, cosine = sine_and_cosine(*primals)
+    (change,) = tangents
+    return (sine, cosine), (cosine * change, -sine * change)
+
+
+def _series(square: Array, first: int) -> Array:
+    """Σ (−1)^k square^k / (2k + first)!, beyond what rounding leaves for angles up to π/2."""
+    total = jnp.zeros_like(square)
+    for k in reversed(range(12)):
+        total = total * square + (-1.0) ** k / math.factorial(2 * k + first)
+    return total

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from jax.test_util import check_grads
 
 from bonas import linalg
 
@@ -134,3 +135,20 @@ def test_safe_sqrt_survives_a_compiler_that_computes_its_argument_twice():
 
     cov, _ = jax.jit(jax.vmap(both))(jnp.array([[0.3, 0.5, 0.9], [1.0, 1.0, 1.0]]))
     np.testing.assert_allclose(jax.vmap(jnp.diagonal)(cov), 1.01, rtol=1e-12)
+
+
+def test_sine_and_cosine_are_those_of_numpy():
+    """Between −2π and 2π; doubling an angle twice leaves some units of rounding, fewer between 0 and π."""
+    for most, units in ((np.pi, 4), (2 * np.pi, 8)):
+        angle = np.linspace(-most, most, 20_001)
+        sine, cosine = linalg.sine_and_cosine(jnp.asarray(angle))
+        np.testing.assert_allclose(sine, np.sin(angle), rtol=0, atol=units * np.finfo(float).eps)
+        np.testing.assert_allclose(cosine, np.cos(angle), rtol=0, atol=units * np.finfo(float).eps)
+
+
+def test_sine_and_cosine_have_their_slopes():
+    angle = jnp.linspace(-3.0, 3.0, 101)
+    _, (sine, cosine) = jax.jvp(linalg.sine_and_cosine, (angle,), (jnp.full(101, 2.0),))
+    np.testing.assert_allclose(sine, 2 * np.cos(angle), atol=1e-14)
+    np.testing.assert_allclose(cosine, -2 * np.sin(angle), atol=1e-14)
+    check_grads(linalg.sine_and_cosine, (angle,), order=2)

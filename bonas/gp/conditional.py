@@ -19,6 +19,7 @@ from jax import Array
 from bonas.gp.kernel import Kernel, Params, check_kernel, gram
 from bonas.gp.kernels import matern52
 from bonas.gp.relevance import Active, check_cube, check_relevance, columns_of, relevance
+from bonas.linalg import sine_and_cosine
 
 
 def arc(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
@@ -130,9 +131,9 @@ def _arc_prior(d):
 
 
 def _arc_numbers(params, x, on):
-    angle = jnp.pi * params["rho"] * x
+    sine, cosine = sine_and_cosine(jnp.pi * params["rho"] * x)
     radius = jnp.where(on, params["omega"], 0.0)
-    return jnp.stack([radius * jnp.sin(angle), radius * jnp.cos(angle)], axis=-1)
+    return jnp.stack([radius * sine, radius * cosine], axis=-1)
 
 
 def _arc_option(params, i, indicator, on):

@@ -34,6 +34,7 @@ def gp(
     samples: int = 16,
     steps: int = 10,
     restarts: int = 0,
+    burn: int | None = None,
 ) -> Surrogate:
     """A Gaussian process with its hyperparameters inferred anew at every fit, from the last fit's.
 
@@ -42,6 +43,8 @@ def gp(
     infer: "map" (the optimum found by `steps` evaluations from the last one, at first the middle of the prior, and by as
         many from each of `restarts` draws of the prior), "slice", "hmc" or "nuts" (`samples` draws, over which
         acquisitions are averaged).
+    burn: draws that are thrown away first, from where the last fit ended: by default 2 sweeps of "slice", which also adapt
+        its widths, as many as `samples` for "hmc" and four times as many for "nuts".
     """
     if infer not in _METHODS:
         raise ValueError(f"infer is one of {', '.join(_METHODS)}; got {infer!r}")
@@ -63,7 +66,7 @@ def gp(
 
     def fit(key: Array, data: Dataset, state: GPState) -> tuple[GPState, FitInfo]:
         def infer_from(data, key, last, scale):
-            return _METHODS[infer](key, target_of(data), last, scale, samples=s, steps=steps, restarts=restarts)
+            return _METHODS[infer](key, target_of(data), last, scale, samples=s, steps=steps, restarts=restarts, burn=burn)
 
         z, info, scale = within(infer_from, data, key, jax.tree.map(lambda leaf: leaf[-1], state.z), state.scale)
         fine = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(z)]).all()
@@ -97,7 +100,7 @@ def gp(
     def adapt(space: Space) -> Surrogate:
         fitting = gaussian.without_order(kernel, space.categories) if kernel else default_kernel(space)
         gaussian.hyperprior(fitting, space.dim, noise=noise, mean=mean)  # a kernel for another space is refused here
-        return gp(fitting, noise=noise, mean=mean, infer=infer, samples=samples, steps=steps, restarts=restarts)
+        return gp(fitting, noise=noise, mean=mean, infer=infer, samples=samples, steps=steps, restarts=restarts, burn=burn)
 
     return Surrogate(init, fit, update, predict, covariance, sample, adapt, refresh)
 
@@ -109,24 +112,24 @@ def default_kernel(space: Space) -> Kernel:
     return gaussian.without_order(gaussian.blend(), space.categories)
 
 
-def _map(key, target, last, scale, *, samples, steps, restarts) -> tuple[Any, Info, Array]:
+def _map(key, target, last, scale, *, samples, steps, restarts, burn) -> tuple[Any, Info, Array]:
     """The optimum near the last one, or near a draw from the prior."""
     z, info = maximise(key, target.maximising, last, draw=target.draw, restarts=restarts, steps=steps)
     return z, info, scale
 
 
-def _slice(key, target, last, scale, *, samples, steps, restarts):
-    z, info = slice_sample(key, target.sampling, last, samples=samples, burn=2, width=scale)
+def _slice(key, target, last, scale, *, samples, steps, restarts, burn):
+    z, info = slice_sample(key, target.sampling, last, samples=samples, burn=2 if burn is None else burn, width=scale)
     return z, info, info.scale
 
 
-def _hmc(key, target, last, scale, *, samples, steps, restarts):
-    z, info = hmc(key, target.sampling, last, samples=samples, burn=samples, step_size=0.05)
+def _hmc(key, target, last, scale, *, samples, steps, restarts, burn):
+    z, info = hmc(key, target.sampling, last, samples=samples, burn=samples if burn is None else burn, step_size=0.05)
     return z, info, scale
 
 
-def _nuts(key, target, last, scale, *, samples, steps, restarts):
-    z, info = nuts(key, target.sampling, last, samples=samples, burn=4 * samples)
+def _nuts(key, target, last, scale, *, samples, steps, restarts, burn):
+    z, info = nuts(key, target.sampling, last, samples=samples, burn=4 * samples if burn is None else burn)
     return z, info, scale
 
 

@@ -79,7 +79,8 @@ def search_of(name: str, problem, config) -> Search:
         return started(random(space) if name == CHANCE else listed_evolution(space), config.initial)
     method = (KERNELS | SLOW)[name]
     space = problem.blind if method.blind else problem.space
-    surrogate = surrogates.gp(method.kernel(space), infer=method.infer, samples=config.samples, steps=config.steps)
+    settings = {"samples": config.samples, "steps": config.steps, "burn": config.burn}
+    surrogate = surrogates.gp(method.kernel(space), infer=method.infer, **settings)
     return bonas.bayes(space, surrogate=surrogate, acquisition=bonas.log_ei, initial=config.initial, output="plain")
 
 
