@@ -1,0 +1,31 @@
+"""Gaussian processes as surrogates: what is particular to them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import bonas
+from bonas import surrogates
+
+X = jnp.linspace(0.0, 1.0, 6)[:, None]
+DATA = bonas.dataset(X, jnp.sin(6.0 * X[:, 0]), 8)
+
+
+def fitted(**settings):
+    model = surrogates.gp(infer="slice", samples=3, **settings)
+    return model, model.fit(jax.random.key(0), DATA, model.init(8, 1, 1))[0]
+
+
+def test_without_burn_in_the_chain_begins_where_the_last_fit_ended():
+    """Widths adapt during burn-in alone, so they stay; and draws are what three sweeps from the start give."""
+    model, state = fitted(burn=0)
+    np.testing.assert_array_equal(state.scale, np.ones_like(state.scale))
+    _, burnt = fitted(burn=2)
+    assert not np.array_equal(np.asarray(burnt.scale), np.ones_like(burnt.scale))
+    again = model.fit(jax.random.key(1), DATA, state)[0]
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(again.z))
+
+
+def test_two_sweeps_are_burnt_by_default():
+    for one, other in zip(jax.tree.leaves(fitted()[1].z), jax.tree.leaves(fitted(burn=2)[1].z), strict=True):
+        np.testing.assert_array_equal(one, other)
