@@ -4,6 +4,8 @@ A row is a network of 0 to 5 hidden layers: its depth, and a learning rate, a bo
 and (hidden layers alone) a number of units for each layer. What belongs to layers that a network does not have is inactive.
 """
 
+import hashlib
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -13,7 +15,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from bonas.problems.datasets import Source, locate
+from bonas.problems.datasets import Source, find, locate
 from bonas.problems.files import load_npz
 
 DEEPEST = 5  # hidden layers
@@ -28,11 +30,23 @@ NAMES = (
 LAYERS = (0, 0, 0, 0, *(layer for _ in _OF_LAYERS for layer in range(1, DEEPEST + 1)))  # the layer of each column
 BLOCKS = tuple(tuple(i for i, layer in enumerate(LAYERS) if layer == one) for one in range(DEEPEST + 1))
 
-_SOURCE = Source(
-    "raiders_table1_data.npz",
-    "https://github.com/duvenaud/hierarchical-kernels (one npz file with the arrays X (951, 24), y (951,) and D (951, 24) "
-    "of data/numpy/arcnet_1.npz to arcnet_5.npz and then indarcnet_1.npz to indarcnet_5.npz, one below the other)",
-)
+_HOME = "https://github.com/duvenaud/hierarchical-kernels"
+FILES = "https://raw.githubusercontent.com/duvenaud/hierarchical-kernels/master/data/numpy"
+_WHOLE = "raiders_table1_data.npz"  # all ten searches, one below the other
+# The ten searches, and the sha256 of what each file holds (see `digest`): that of the bytes is not published. The numbers are
+# those of the data behind this project's figures.
+RUNS = {
+    "arcnet_1": "ab160b6cb390fdab4b13c895146ca746b1b0233f50df943cc9da767c5cbd07cc",
+    "arcnet_2": "d9490ca837e26a7c160d3d08753565f369b344ffa0c28e52b9fd817494bdaaab",
+    "arcnet_3": "20e1e4aeb3241937c9ceb6af77abd982b318fe7de6977b5411fc285b0ba1e1af",
+    "arcnet_4": "b4569f2f0a96b2487cffa478632e08532e0bfc0802e296b4131d07ebff7534cc",
+    "arcnet_5": "d83216c5d29e7f26758a2bfcb09cbe6349a37811c13354ac88cde5515ffb8492",
+    "indarcnet_1": "9b85770dda499a32bacd9f1af48390ebf9752a6974942c471b40c30e62f9d89e",
+    "indarcnet_2": "ead104f8ee25a8811d24a9f7ad6a16df8e66fba4f7971d4d9d2c33d00035299c",
+    "indarcnet_3": "f7807037816459f16d652a11e05c837503a1821740ff3a5e53f77a42af34b606",
+    "indarcnet_4": "de87dcb0b2126a0cf5e2ce8253f0cbeaf80de83645da4f7eea98e066628b4e1b",
+    "indarcnet_5": "63f1dcc6945b61c40e9e1939076e53e96e42d9083104c925277f55423acf57c2",
+}
 
 
 class Table(NamedTuple):
@@ -50,15 +64,40 @@ def active(x: Array) -> Array:
     return jnp.round(x[0] * DEEPEST) >= jnp.asarray(LAYERS)
 
 
-def load() -> Table:
-    """The authors' table. Depth is counted from the mask D: the file's first column holds what the searches proposed, and
-    its bins give 171 networks another depth than they had (R-S1)."""
-    path = locate(_SOURCE)
-    arrays = load_npz(path, ("X", "y", "D"))
-    recorded, y, mask = arrays["X"].astype(float), arrays["y"].astype(float).reshape(-1), arrays["D"] > 0
-    if recorded.shape != SHAPE or mask.shape != SHAPE or y.shape != SHAPE[:1]:
-        raise ValueError(f"{path}: expected X and D {SHAPE} and y ({SHAPE[0]},); got {recorded.shape}, {mask.shape}, {y.shape}")
+def load(*, download: bool = True, progress: bool = True) -> Table:
+    """The authors' table, from the folder that BONAS_DATA names or from their repository.
+
+    Depth is counted from the mask D: the file's first column holds what the searches proposed, and its bins give 171 networks
+    another depth than they had (R-S1).
+    """
+    paths = [path] if (path := find(_WHOLE)) else [locate(_source(run), download=download, progress=progress) for run in RUNS]
+    recorded, y, mask = (np.concatenate(parts) for parts in zip(*map(_read, paths), strict=True))
+    if recorded.shape != SHAPE:
+        raise ValueError(f"{paths[0]}: expected X and D {SHAPE} and y ({SHAPE[0]},); got {recorded.shape}")
     return table(recorded, y, mask)
+
+
+def _read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points, values and masks of one file."""
+    arrays = load_npz(path, ("X", "y", "D"))
+    x, y, mask = arrays["X"].astype(float), arrays["y"].astype(float).reshape(-1), arrays["D"] > 0
+    if x.shape != mask.shape or x.shape != (len(y), SHAPE[1]):
+        raise ValueError(f"{path}: expected X and D (n, {SHAPE[1]}) and y (n,); got {x.shape}, {mask.shape} and {y.shape}")
+    return x, y, mask
+
+
+def digest(x: np.ndarray, y: np.ndarray, mask: np.ndarray) -> str:
+    """The sha256 of contents: x and y row by row as little-endian float64, then a byte for each entry of the mask."""
+    return hashlib.sha256(x.astype("<f8").tobytes() + y.astype("<f8").tobytes() + mask.astype("u1").tobytes()).hexdigest()
+
+
+def _source(run: str) -> Source:
+    def same(path: Path) -> None:
+        if (found := digest(*_read(path))) != RUNS[run]:
+            raise ValueError(f"its contents are not those of the search {run}: expected sha256 {RUNS[run]}, got {found}")
+
+    form = f"or one file {_WHOLE} with X {SHAPE}, y and D of all ten, arcnet_1 to indarcnet_5, one below the other"
+    return Source(f"raiders/{run}.npz", f"{_HOME} (data/numpy/{run}.npz, {form})", f"{FILES}/{run}.npz", check=same)
 
 
 def table(recorded: np.ndarray, y: np.ndarray, mask: np.ndarray) -> Table:

@@ -109,8 +109,52 @@ def test_expected_errors_by_quadrature(mean, std):
 
 
 def test_a_missing_file_names_its_home_and_form(folder):
-    with pytest.raises(FileNotFoundError, match=r"duvenaud/hierarchical-kernels .*X \(951, 24\), y .*indarcnet_5\.npz"):
-        raiders.load()
+    with pytest.raises(FileNotFoundError, match=r"duvenaud/hierarchical-kernels .*X \(951, 24\), y .*indarcnet_5"):
+        raiders.load(download=False)
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """publish(run, x, y, mask) puts the file of a search where it is downloaded from; nothing is elsewhere."""
+    monkeypatch.delenv("BONAS_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "public").mkdir()
+    monkeypatch.setattr(raiders, "FILES", (tmp_path / "public").as_uri())
+    return lambda run, x, y, mask: np.savez(tmp_path / "public" / f"{run}.npz", X=x, y=y[:, None], D=2.0 * mask)
+
+
+def test_ten_files_are_downloaded_checked_and_put_together(published, made, monkeypatch):
+    """As in the authors' repository: errors in a column, masks of 0 and 2."""
+    parts = np.array_split(np.arange(60), 10)
+    whole = made.recorded, made.y, made.active
+    monkeypatch.setattr(raiders, "SHAPE", (60, 24))
+    for run, rows in zip(raiders.RUNS, parts, strict=True):
+        part = [array[rows] for array in whole]
+        monkeypatch.setitem(raiders.RUNS, run, raiders.digest(*part))
+        published(run, *part)
+    for one, other in zip(raiders.load(progress=False), made, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_download_of_other_contents_is_refused(published, made, tmp_path):
+    published("arcnet_1", made.recorded, made.y, made.active)
+    with pytest.raises(ValueError, match="its contents are not those of the search arcnet_1"):
+        raiders.load(progress=False)
+    assert not list((tmp_path / "cache").rglob("*.npz"))
+
+
+def test_the_digests_are_those_of_the_real_data(real):
+    path = os.path.join(os.environ["BONAS_DATA"], "raiders_table1_data.npz")
+    arrays = np.load(path, allow_pickle=False)
+    for run, known in raiders.RUNS.items():
+        rows = arrays["run"] == run
+        assert raiders.digest(arrays["X"][rows], arrays["y"][rows], arrays["D"][rows] > 0) == known
+
+
+def test_twins_are_found(made):
+    twice = raiders.Table(*(np.concatenate([field, field[:2]]) for field in made))
+    assert np.flatnonzero(raiders.repeated(twice)).tolist() == [0, 1, 60, 61]
+    assert not raiders.repeated(made).any()
 
 
 def test_a_file_of_another_shape_is_refused(folder, made):
