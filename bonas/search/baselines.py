@@ -22,7 +22,7 @@ from bonas.acquire.maximise import sobol as sobol_points
 from bonas.data import Dataset
 from bonas.search.record import SAME, Record, apart, asked, blank, check_room, known, told
 from bonas.search.types import AskInfo, Search, Trial, ask_info, of_batch
-from bonas.spaces import Choice, Float, Space
+from bonas.spaces import Choice, Float, Listed, Space
 from bonas.spaces.parameters import Parameter
 
 _MOST = 20_000  # points of a grid, or of a finite space that is kept account of point by point
@@ -85,15 +85,19 @@ def evolution(space: Space, *, population: int = 20, tournament: int = 5, step: 
     order in which a batch is told does not matter. A number moves by a Gaussian step of `step` of its range, on its own
     scale, reflected at the bounds, an integer by at least one; a Choice becomes any other option. Parameters that become
     active are drawn at random. A child that was tried before is made again, up to 16 times; then a random point is asked.
+
+    Of a Listed space the child is the listed row nearest to what the change gives that was not tried: hardly any change of one
+    parameter is listed itself, and nearly all are nearer to the parent than to any other row.
     """
     if population < 1 or tournament < 1 or not 0.0 < step < math.inf:
         raise ValueError(f"population, tournament and step must be positive; got {population}, {tournament} and {step}")
     everything = _everything(space)
+    whole = space.space if isinstance(space, Listed) else space
 
     def child(chance: Array, change: Array, data: Dataset, rows: Array, members: Array) -> Array:
         drawn = rows[_whole(chance[:tournament], members)]
         parent = data.x[drawn[jnp.argmin(data.y[drawn, 0])]]
-        return mutated(space, parent, chance[tournament:], step * change)
+        return mutated(whole, parent, chance[tournament:], step * change)
 
     def suggest(key: Array, state: PlanState) -> tuple[Array, AskInfo]:
         data = state.record.data
@@ -116,6 +120,24 @@ def evolution(space: Space, *, population: int = 20, tournament: int = 5, step: 
         )
         return jnp.where(plain, planned, children[first]), info
 
+    if isinstance(space, Listed):
+        table = space
+
+        def suggest_listed(key: Array, state: PlanState) -> tuple[Array, AskInfo]:
+            data, listed = state.record.data, table.points()
+            plan_key, chance_key, change_key = jax.random.split(key, 3)
+            chances = jax.random.uniform(chance_key, (tournament + 2 * space.dim,))
+            rows, members = _youngest(data.mask[:, 0], population)
+            made = child(chances, jax.random.normal(change_key, (space.dim,)), data, rows, members)
+            tried = jax.vmap(known, (None, 0))(state.record, listed)
+            nearest = listed[jnp.argmin(jnp.where(tried, jnp.inf, table.distances(made)))]
+            planned, exhausted = _next(plan_key, state, space, True)
+            young, barren = data.size < population, members == 0
+            plain = young | barren | exhausted
+            info = ask_info(planned, exhausted=exhausted, random=plain, fallback=jnp.where(barren & ~young, 1, 0))
+            return jnp.where(plain, planned, nearest), info
+
+        return _search(space, batch, partial(_draws, space), table.rows, suggest_listed)
     return _search(space, batch, partial(_draws, space), everything, suggest)
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import bonas
 from bonas import gp, surrogates
 from bonas.acquire.maximise import shifted, sobol
-from bonas.search import Search, random
-from bonas.search.listed import listed_evolution
+from bonas.search import Search, evolution, random
 
 ARC, BLIND, SAMPLED = "arc", "GP, random fill", ", sampled"
 EVOLUTION, CHANCE = "evolution", "random"
@@ -76,7 +75,7 @@ def search_of(name: str, problem, config) -> Search:
     """The search of that name. In a seed all begin with the same rows."""
     if name in (EVOLUTION, CHANCE):
         space = problem.space
-        return started(random(space) if name == CHANCE else listed_evolution(space), config.initial)
+        return started(random(space) if name == CHANCE else evolution(space), config.initial)
     method = (KERNELS | SLOW)[name]
     space = problem.blind if method.blind else problem.space
     settings = {"samples": config.samples, "steps": config.steps, "burn": config.burn}

@@ -1,6 +1,5 @@
 """Runs of searches on tables, kept as they end: a second call does what is missing."""
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from script import record
 
 import bonas
 from bonas.search import Search
@@ -19,18 +19,14 @@ class Runs:
     def __init__(self, path: Path, settings: list):
         self.path, self.settings = path, settings
         self.known: dict[int, dict] = {}
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:  # cut off
-                continue
+        for row in record.lines(path):
             if row["settings"] == settings:
                 self.known[row["seed"]] = row
 
     def keep(self, row: dict) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, "settings": self.settings}, allow_nan=False) + "\n")
+            file.write(record.line({**row, "settings": self.settings}))
         self.known[row["seed"]] = row
 
     def of(self, seeds: int) -> list[dict]:

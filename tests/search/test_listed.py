@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import bonas
-from bonas.search.listed import listed_evolution
+from bonas.search import evolution
 
 FULL = bonas.Space(depth=bonas.Int(1, 2), a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0, when={"depth": 2}))
 TABLE = bonas.Listed(FULL, FULL.sample(jax.random.key(0), 200))
 ROWS = TABLE.rows
 STEPS, POPULATION = 40, 8
 KEYS = jax.random.split(jax.random.key(1), 20)
-SEARCH = listed_evolution(TABLE, population=POPULATION, tournament=4, step=0.1)
+SEARCH = evolution(TABLE, population=POPULATION, tournament=4, step=0.1)
 
 
 def height(rows):
@@ -49,7 +49,7 @@ def test_children_are_better_than_chance(histories):
 
 def test_a_child_is_the_nearest_row_that_was_not_tried():
     """With one member and hardly any step the child is the nearest neighbour of its parent, unless the depth changed."""
-    alone = listed_evolution(TABLE, population=1, tournament=1, step=1e-9)
+    alone = evolution(TABLE, population=1, tournament=1, step=1e-9)
     x = bonas.run(alone, look_up, jax.random.key(2), 12).x
     rows, same_depth = np.asarray(TABLE.row(x)), 0
     for i in range(1, len(rows)):
@@ -63,7 +63,7 @@ def test_a_child_is_the_nearest_row_that_was_not_tried():
 
 def test_the_whole_table_can_be_searched():
     small = bonas.Listed(FULL, ROWS[:12])
-    history = bonas.run(listed_evolution(small, population=3), lambda key, u: small.row(u).astype(float), jax.random.key(0), 14)
+    history = bonas.run(evolution(small, population=3), lambda key, u: small.row(u).astype(float), jax.random.key(0), 14)
     assert len(np.unique(small.row(history.x[:12]))) == 12
     np.testing.assert_array_equal(history.info.exhausted, np.arange(14) >= 12)
 
@@ -71,4 +71,4 @@ def test_the_whole_table_can_be_searched():
 @pytest.mark.parametrize("wrong", [{"population": 0}, {"tournament": 0}, {"step": 0.0}])
 def test_settings_must_be_positive(wrong):
     with pytest.raises(ValueError, match="population, tournament and step must be positive"):
-        listed_evolution(TABLE, **wrong)
+        evolution(TABLE, **wrong)
