@@ -69,7 +69,7 @@ def ways(config: Config) -> dict[str, Way]:
     plain = {"variance": config.variance, "lengthscale": jnp.ones(1)}
     arc = {"variance": config.variance, "omega": jnp.full(2, config.omega), "rho": jnp.full(2, config.rho)}
     return {
-        "arc": Way(gp.arc(reported, gp.se()), arc),
+        "arc": Way(gp.arc(reported, gp.se(), prior=gp.priors.flat_angles), arc),
         "mean": Way(gp.on([1], gp.se()), plain),
         "drop": Way(gp.on([1], gp.se()), plain),
     }

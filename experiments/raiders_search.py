@@ -45,13 +45,18 @@ FULL = Config(data="mnist", evaluations=100)  # as many as the longest of the au
 
 
 def searches(config: Config, given: Problem) -> dict[str, Search]:
+    """The angles of the arc have a flat prior: the paper names none, and this was the default when the numbers were made."""
     space, flat = given.layered.space, replace(given.layered, conditional=False).space
 
     def bayes(space, kernel):
         model = surrogates.gp(kernel, mean=gp.learned_constant(), infer="slice", samples=config.samples)
         return bonas.bayes(space, surrogate=model, initial=config.initial, output="plain")
 
-    return {ARC: bayes(space, gp.arc(space)), BLIND: bayes(flat, gp.matern52()), CHANCE: random(space)}
+    return {
+        ARC: bayes(space, gp.arc(space, prior=gp.priors.flat_angles)),
+        BLIND: bayes(flat, gp.matern52()),
+        CHANCE: random(space),
+    }
 
 
 def file_of(folder: Path, name: str, seed: int) -> Path:

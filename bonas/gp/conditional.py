@@ -9,6 +9,7 @@ with `categories=space.categories` where there are Choices.
 
 import dataclasses
 import math
+from collections.abc import Callable
 from functools import cache, partial
 
 import jax
@@ -21,37 +22,62 @@ from bonas.gp.kernels import matern52
 from bonas.gp.relevance import Active, check_cube, check_relevance, columns_of, relevance
 from bonas.linalg import sine_and_cosine
 
+# Of some of the parameters, for points of d columns.
+Prior = Callable[[int], Params]
 
-def arc(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
+
+def arc(
+    active: Active,
+    base: Kernel | None = None,
+    *,
+    categories: tuple[int, ...] = (),
+    product: bool = False,
+    prior: Prior | None = None,
+) -> Kernel:
     """The arc kernel: an active column lies on an arc of radius omega and angle pi·rho, an inactive one at its centre.
 
     Swersky et al. 2014, eqs. 3 and 4; the distance between two active values is 2 omega |sin(pi rho Δ/2)|, and omega
     when one is inactive. `base` is any isotropic kernel with a `lengthscale` (default Matérn 5/2, as in the paper).
     categories (`space.categories`) gives Choice columns the distance of Hutter & Osborne 2013 (see `options_on_sphere`).
     product multiplies one factor a column instead of embedding all jointly; for the squared exponential it is the same (R-X2).
+    prior: prior(d) -> {name: distribution} in place of the default one of some parameters, here and below.
     Parameters: variance, omega (d,) > 0, rho (d,) in [0, 1], and what else the base has.
     """
-    return _conditional("arc", *columns_of(active, categories), base or matern52(), product)
+    return _conditional("arc", *columns_of(active, categories), base or matern52(), product, prior)
 
 
-def box(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
+def box(
+    active: Active,
+    base: Kernel | None = None,
+    *,
+    categories: tuple[int, ...] = (),
+    product: bool = False,
+    prior: Prior | None = None,
+) -> Kernel:
     """The box kernel: an active column at (x/lengthscale, 0), an inactive one at (default/lengthscale, distance).
 
     From the code of Swersky et al. (`covBox`, R-S3; the paper only names it, R-X3). Where everything is active it is the
     base kernel with one length scale a column. Parameters: variance, lengthscale (d,), default (d,), distance (d,) > 0.
     An inactive Choice is equally far from all its options.
     """
-    return _conditional("box", *columns_of(active, categories), base or matern52(), product)
+    return _conditional("box", *columns_of(active, categories), base or matern52(), product, prior)
 
 
-def wedge(active: Active, base: Kernel | None = None, *, categories: tuple[int, ...] = (), product: bool = False) -> Kernel:
+def wedge(
+    active: Active,
+    base: Kernel | None = None,
+    *,
+    categories: tuple[int, ...] = (),
+    product: bool = False,
+    prior: Prior | None = None,
+) -> Kernel:
     """The wedge kernel: an active column lies on the edge of a triangle opposite the corner where inactive ones are.
 
     After Horn et al. 2019 (GECCO): the two sides from that corner have lengths `low` and `high` and enclose pi·rho, so the
     distance to "inactive" may differ between the ends of the range; the arc kernel's is the same everywhere.
     Parameters: variance, low (d,) > 0, high (d,) > 0, rho (d,) in [0, 1]. Choice columns as in `arc`, of radius `low`.
     """
-    return _conditional("wedge", *columns_of(active, categories), base or matern52(), product)
+    return _conditional("wedge", *columns_of(active, categories), base or matern52(), product, prior)
 
 
 def one_hot(categories: tuple[int, ...], kernel: Kernel) -> Kernel:
@@ -123,10 +149,16 @@ def options_on_sphere(omega: Array, rho: Array, indicator: Array, on: Array) -> 
     return jnp.where(on, omega, 0.0) * point / jnp.sqrt(1.0 + (m - 1) * (1.0 - rho) ** 2)
 
 
+def _angles(d):
+    """Low at both ends, where a flat prior leaves no optimum inside: with few data the most probable angles were then 0 or π,
+    and searches of a table of 24 columns ended twice as far from its minimum."""
+    return dist.Beta(2.0, 2.0).expand([d])
+
+
 def _arc_prior(d):
     return {
         "omega": dist.LogNormal(math.log(2.0) - 0.5 * math.log(d), 1.0).expand([d]),
-        "rho": dist.Uniform(0.0, 1.0).expand([d]),
+        "rho": _angles(d),
     }
 
 
@@ -160,7 +192,7 @@ def _box_option(params, i, indicator, on):
 
 def _wedge_prior(d):
     side = dist.LogNormal(math.log(2.0) - 0.5 * math.log(d), 1.0).expand([d])
-    return {"low": side, "high": side, "rho": dist.Uniform(0.0, 1.0).expand([d])}
+    return {"low": side, "high": side, "rho": _angles(d)}
 
 
 def _wedge_numbers(params, x, on):
@@ -182,7 +214,9 @@ _FORMS = {
 
 
 @cache
-def _conditional(form: str, columns: Active, categories: tuple[int, ...], base: Kernel, product: bool) -> Kernel:
+def _conditional(
+    form: str, columns: Active, categories: tuple[int, ...], base: Kernel, product: bool, own_prior: Prior | None
+) -> Kernel:
     check_kernel(base)
     relevant = relevance(columns)
     place_prior, numbers, option = _FORMS[form]
@@ -197,7 +231,12 @@ def _conditional(form: str, columns: Active, categories: tuple[int, ...], base: 
         check_relevance(columns, d)
         check_width(d)
         shape = {name: distribution for name, distribution in base.prior(1).items() if name != "lengthscale"}
-        return {**shape, **place_prior(d)}
+        priors = {**shape, **place_prior(d)}
+        own = own_prior(d) if own_prior else {}
+        unknown = [name for name in own if name not in priors]
+        if unknown:
+            raise ValueError(f"this kernel has the parameters {', '.join(priors)}; {unknown[0]!r} is none of them")
+        return {**priors, **own}
 
     def active(x: Array) -> Array:
         on = relevant(x)

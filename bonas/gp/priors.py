@@ -24,6 +24,11 @@ def log_normal_noise() -> dist.Distribution:
     return dist.LogNormal(-8.0, 2.0)
 
 
+def flat_angles(d: int) -> dict:
+    """For `gp.arc` and `gp.wedge`: every angle as likely as any other. The data must be many, or the angles sampled."""
+    return {"rho": dist.Uniform(0.0, 1.0).expand([d])}
+
+
 def half_cauchy(d: int) -> dict:
     """Independent Half-Cauchy(1) on the variance and each length scale: Wilton 2020, eq. 14."""
     return {"variance": dist.HalfCauchy(1.0), "lengthscale": dist.HalfCauchy(1.0).expand([d])}

@@ -59,6 +59,7 @@ def two_arcs(space: bonas.Listed) -> gp.Kernel:
 KERNELS = {
     ARC: Method(gp.arc),
     BLIND: Method(lambda space: gp.matern52(), blind=True),
+    "arc, flat prior": Method(lambda space: gp.arc(space, prior=gp.priors.flat_angles)),
     "GP, constant fill": Method(constant_fill),
     "product of arcs": Method(lambda space: gp.arc(space, product=True)),
     "box": Method(gp.box),

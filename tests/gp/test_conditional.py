@@ -155,3 +155,19 @@ def test_wrong_number_of_categories_is_refused():
 def test_one_hot_refuses_a_kernel_that_knows_its_categories():
     with pytest.raises(ValueError, match="categories"):
         gp.one_hot(SPACE.categories, gp.arc(SPACE.active))
+
+
+@pytest.mark.parametrize("make", [gp.arc, gp.wedge])
+def test_priors_of_some_parameters_can_be_given(make):
+    flat = make(SPACE, prior=gp.priors.flat_angles).prior(7)
+    usual = make(SPACE).prior(7)
+    grid = jnp.full(7, 0.01)
+    np.testing.assert_allclose(flat["rho"].log_prob(grid), 0.0, atol=1e-12)
+    np.testing.assert_allclose(usual["rho"].log_prob(grid), np.log(6 * 0.01 * 0.99), rtol=1e-10)
+    assert set(flat) == set(usual)
+
+
+def test_a_prior_of_something_else_is_refused():
+    kernel = gp.box(SPACE, prior=gp.priors.flat_angles)
+    with pytest.raises(ValueError, match="has the parameters variance, lengthscale, default, distance; 'rho' is none"):
+        kernel.prior(7)
