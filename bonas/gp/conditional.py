@@ -19,6 +19,7 @@ from jax import Array
 
 from bonas.gp.kernel import Kernel, Params, check_kernel, gram
 from bonas.gp.kernels import matern52
+from bonas.gp.priors import Middle
 from bonas.gp.relevance import Active, check_cube, check_relevance, columns_of, relevance
 from bonas.linalg import sine_and_cosine
 
@@ -152,7 +153,7 @@ def options_on_sphere(omega: Array, rho: Array, indicator: Array, on: Array) -> 
 def _angles(d):
     """Low at both ends, where a flat prior leaves no optimum inside: with few data the most probable angles were then 0 or π,
     and searches of a table of 24 columns ended twice as far from its minimum."""
-    return dist.Beta(2.0, 2.0).expand([d])
+    return Middle().expand([d])
 
 
 def _arc_prior(d):

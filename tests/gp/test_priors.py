@@ -103,3 +103,12 @@ def test_a_batch_of_horseshoes_is_one_of_each():
     draws = batch.sample(jax.random.key(1), (4,))
     alone = [np.log(np.log1p((scale / draws[:, i]) ** 2) / (np.pi * scale)) for i, scale in enumerate(scales)]
     np.testing.assert_allclose(batch.log_prob(draws), np.stack(alone, axis=1), rtol=1e-9)
+
+
+def test_middle_is_a_beta_distribution():
+    grid = np.linspace(0.01, 0.99, 99)
+    np.testing.assert_allclose(priors.Middle().log_prob(jnp.asarray(grid)), scipy.stats.beta(2, 2).logpdf(grid), rtol=1e-10)
+    draws = priors.Middle().expand([4]).sample(jax.random.key(0), (5000,))
+    assert draws.shape == (5000, 4)
+    for column in np.asarray(draws).T:
+        assert scipy.stats.kstest(column, scipy.stats.beta(2, 2).cdf).pvalue > 1e-4
