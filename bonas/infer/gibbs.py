@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from numpyro.infer import hmc as kernels
+from numpyro.infer.hmc import hmc as numpyro_hmc
+from numpyro.infer.util import ParamInfo
 
 from bonas.infer.hamiltonian import adapt_step
 from bonas.infer.target import Info, Tree, check_counts, flat
@@ -73,10 +74,13 @@ def hmc_within_gibbs(
     def vector_of(position):
         return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(position)]).astype(default)
 
-    begin, move = kernels.hmc(potential_fn_gen=potential, algo=method.upper())
+    begin, move = numpyro_hmc(potential_fn_gen=potential, algo=method.upper())
     start_key, between_key = jax.random.split(key)
+    z = vector.astype(default)
+    # where something is drawn first, the energy there is computed after: not twice, since that is compiled twice
+    place_only = ParamInfo(z, jnp.zeros((), default), jnp.zeros_like(z))
     first = begin(
-        vector.astype(default),
+        z if between is None else place_only,
         burn if method == "nuts" else 0,
         step_size,
         **_settings(method, steps, depth, target, vector),
@@ -84,42 +88,35 @@ def hmc_within_gibbs(
         rng_key=start_key,
     )
 
-    def step(i, carry, adapting):
-        state, aside, average = carry
+    def step(carry):
+        state, aside, average, spent = carry
         if between is not None:
-            position, aside = between(jax.random.fold_in(between_key, i), place(state.z), aside)
+            position, aside = between(jax.random.fold_in(between_key, state.i), place(state.z), aside)
             z = vector_of(position)
             energy, gradient = jax.value_and_grad(potential(aside))(z)
             state = state._replace(z=z, potential_energy=energy, z_grad=gradient)
+        settled = state.i >= burn
         state = move(state, (aside,), {})
-        if adapting and method == "hmc":
-            now, average = adapt_step(state.adapt_state.step_size, average, state.accept_prob, target)
+        if method == "hmc":
+            now = state.adapt_state.step_size
+            adapted, average = adapt_step(now, average, state.accept_prob, target)
+            now = jnp.where(settled, now, adapted).astype(now.dtype)
             state = state._replace(adapt_state=state.adapt_state._replace(step_size=now))
-        return state, aside, average
+        return state, aside, average, spent + state.num_steps
 
     def keep(carry, i):
-        def again(j, loop):
-            carry = step(burn + i * thin + j, loop[0], False)
-            return carry, loop[1] + carry[0].num_steps
+        # burn-in is part of the way to the first state, so that one step is compiled and not two
+        moves = jnp.where(i == 0, burn + thin, thin)
+        carry = jax.lax.fori_loop(0, moves, lambda _, carry: step(carry), carry)
+        state, aside = carry[:2]
+        return carry, (place(state.z), aside, -state.potential_energy, state.accept_prob, state.diverging)
 
-        carry, leapfrogs = jax.lax.fori_loop(0, thin, again, (carry, jnp.zeros_like(carry[0].num_steps)))
-        state, aside, _ = carry
-        record = (place(state.z), aside, -state.potential_energy, state.accept_prob, state.diverging, leapfrogs)
-        return carry, record
-
-    def settle(i, loop):
-        carry = step(i, loop[0], True)
-        return carry, loop[1] + carry[0].num_steps
-
-    warm = (first, aside, jnp.asarray(target, default))
-    carry, spent = jax.lax.fori_loop(0, burn, settle, (warm, jnp.zeros_like(first.num_steps)))
-    (last, aside, _), trace = jax.lax.scan(keep, carry, jnp.arange(samples))
-    positions, asides, values, accept, diverging, leapfrogs = trace
-    restarts = 0 if between is None else burn + samples * thin  # a new density is evaluated where the chain is
-    evaluations = spent + leapfrogs.sum() + restarts + 1
+    carry = (first, aside, jnp.asarray(target, default), jnp.zeros_like(first.num_steps))
+    (last, aside, _, spent), (positions, asides, *report) = jax.lax.scan(keep, carry, jnp.arange(samples))
+    # and one more where the chain begins, or wherever a draw has changed the density
+    evaluations = spent + (1 if between is None else burn + samples * thin)
     now = last.adapt_state.step_size
-    info = Info(values, accept, diverging, now, evaluations)
-    return Trace(positions, asides), Chain(place(last.z), aside, now), info
+    return Trace(positions, asides), Chain(place(last.z), aside, now), Info(*report, now, evaluations)
 
 
 def _settings(method: str, steps: int, depth: int, target: float, vector: Array) -> dict[str, Any]:

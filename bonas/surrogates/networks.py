@@ -16,6 +16,7 @@ from bonas.nets.mlp import Params, masks
 from bonas.nets.train import DIVERGED, begin
 from bonas.nets.train import fit as fit_network
 from bonas.spaces import Space
+from bonas.surrogates.features import features
 from bonas.surrogates.interface import FitInfo, Surrogate
 
 
@@ -78,7 +79,7 @@ def _ensemble(recipe: _Recipe, space: Space | None) -> Surrogate:
     hyper = nets.Hyper(learning_rate=recipe.learning_rate, weight_decay=recipe.weight_decay or None)
 
     def inputs(x: Array) -> Array:
-        columns = (2.0 * _features(space, x) - 1.0).astype(jnp.float32)
+        columns = (2.0 * features(space, x) - 1.0).astype(jnp.float32)
         return jnp.concatenate([columns, jnp.ones((len(x), 1), jnp.float32)], axis=1)
 
     def network_of(d: int) -> tuple[nets.Shape, nets.Architecture]:
@@ -156,19 +157,3 @@ def _drawn(keys: Array, shape: nets.Shape, network: nets.Architecture, initial: 
 def _no_key() -> Array:
     """For what takes a key and draws nothing: networks without sparsity, all rows at once, no dropout."""
     return jax.random.key(0)
-
-
-def _features(space: Space | None, x: Array) -> Array:
-    """Columns in [0, 1] for a network, (m, k): options apart, and which of the parameters that come and go are there."""
-    if space is None:
-        return x
-    if x.shape[1] != space.dim:  # a slice past the end would be empty
-        raise ValueError(f"this model is for a space of {space.dim} columns; the points have {x.shape[1]}")
-    columns = []
-    for i, options in enumerate(space.categories):
-        there = jnp.round(x[:, i : i + 1] * max(options - 1, 1)) == jnp.arange(options)[None, :]
-        columns.append(there.astype(x.dtype) if options else x[:, i : i + 1])
-    conditional = [i for i, parameter in enumerate(space.parameters.values()) if parameter.when is not None]
-    if conditional:
-        columns.append(space.active(x)[:, jnp.asarray(conditional)].astype(x.dtype))
-    return jnp.concatenate(columns, axis=1)

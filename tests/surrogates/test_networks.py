@@ -7,7 +7,7 @@ import bonas
 from bonas import acquire, surrogates
 from bonas.problems import functions
 from bonas.search import random
-from bonas.surrogates.networks import _features
+from bonas.surrogates.features import features
 
 MODEL = surrogates.ensemble(4, (20, 20))
 KEY = jax.random.key(0)
@@ -113,7 +113,7 @@ def test_options_have_no_order_and_what_is_not_there_is_told_apart():
         ]
     )
     expected = [[1, 0, 0, 0.2, 0, 0], [0, 0, 1, 0.4, 0, 1], [0, 1, 0, 0.2, 0, 0]]
-    np.testing.assert_allclose(_features(space, rows), expected, atol=1e-12)
+    np.testing.assert_allclose(features(space, rows), expected, atol=1e-12)
 
 
 # Searches
