@@ -112,11 +112,11 @@ def hmc_within_gibbs(
         return carry, (place(state.z), aside, -state.potential_energy, state.accept_prob, state.diverging)
 
     carry = (first, aside, jnp.asarray(target, default), jnp.zeros_like(first.num_steps))
-    (last, aside, _, spent), (positions, asides, *report) = jax.lax.scan(keep, carry, jnp.arange(samples))
+    (last, aside, _, spent), (positions, asides, values, accept, diverging) = jax.lax.scan(keep, carry, jnp.arange(samples))
     # and one more where the chain begins, or wherever a draw has changed the density
     evaluations = spent + (1 if between is None else burn + samples * thin)
     now = last.adapt_state.step_size
-    return Trace(positions, asides), Chain(place(last.z), aside, now), Info(*report, now, evaluations)
+    return Trace(positions, asides), Chain(place(last.z), aside, now), Info(values, accept, diverging, now, evaluations)
 
 
 def _settings(method: str, steps: int, depth: int, target: float, vector: Array) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Neural networks as arrays: many architectures in one shape, and whole training runs in one compiled call."""
 
+from bonas.nets import bnn_hmc as bnn_hmc
 from bonas.nets import ensemble as ensemble
 from bonas.nets import views as views
+from bonas.nets.bnn import BNN as BNN
 from bonas.nets.ensemble import Design as Design
 from bonas.nets.ensemble import Ensemble as Ensemble
 from bonas.nets.ensemble import train_ensemble as train_ensemble

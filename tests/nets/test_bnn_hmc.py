@@ -1,0 +1,417 @@
+"""Bayesian networks by HMC: energy, trajectory and conditionals against stored values, the posterior against closed forms.
+
+Statistical checks have a tolerance of five Monte-Carlo standard errors, from effective sample sizes; the seeds are fixed.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from numpyro.infer.hmc_util import euclidean_kinetic_energy, velocity_verlet
+
+import bonas
+from bonas import infer
+from bonas.infer.gibbs import Chain, hmc_within_gibbs
+from bonas.nets import bnn as model
+from bonas.nets import bnn_hmc, stable
+from bonas.nets.bnn import BNN, Precisions, Weights
+
+KEY = jax.random.key(0)
+_begin = jax.jit(bnn_hmc.begin, static_argnums=(1, 2))
+_prior = jax.jit(bnn_hmc.prior, static_argnums=(1, 2))
+
+
+# Against stored values
+
+
+@pytest.fixture(scope="module")
+def stored(reference):
+    return reference("hmc")
+
+
+@pytest.fixture(scope="module")
+def network(stored):
+    """Agrawal's network: one precision for all weights, no width scaling, the weights themselves move; masked rows."""
+    sizes, gibbs = stored["sizes"], stored["gibbs"]["example"]
+    prior = (gibbs["a"], gibbs["b"])
+    plain = {"shared": True, "scaled": False, "whitened": False, "weight_prior": prior, "noise_prior": prior}
+    bnn = BNN(sizes[0], tuple(sizes[1:-1]), **plain)
+    data = bonas.dataset(np.asarray(stored["x"])[:, None], stored["y"], capacity=9)
+    rubbish = jnp.arange(9)[:, None] >= 6
+    return bnn, data._replace(x=jnp.where(rubbish, jnp.nan, data.x), y=jnp.where(rubbish, 1e6, data.y))
+
+
+def _weights(bnn, q):
+    leaves, structure = jax.tree.flatten(model.draw_position(KEY, bnn, Precisions(jnp.ones(bnn.groups), jnp.ones(()))))
+    ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
+    parts = [part.reshape(leaf.shape) for part, leaf in zip(jnp.split(jnp.asarray(q), ends), leaves, strict=True)]
+    return jax.tree.unflatten(structure, parts)
+
+
+def _flat(tree):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+
+@pytest.fixture(scope="module")
+def energy(network, stored):
+    bnn, data = network
+    precisions = Precisions(jnp.asarray([stored["tau_p"]]), jnp.asarray(stored["tau_n"]))
+    return jax.jit(jax.value_and_grad(lambda position: model.energy(bnn, position, precisions, data)))
+
+
+def test_the_energy_and_its_gradient_are_those_stored(network, stored, energy):
+    value, gradient = energy(_weights(network[0], stored["q0"]))
+    np.testing.assert_allclose(value, stored["energy"], rtol=1e-12)
+    np.testing.assert_allclose(_flat(gradient), stored["grad"], rtol=1e-9)
+
+
+def _trajectory(stored, energy):
+    first, update = velocity_verlet(lambda q: energy(q)[0], euclidean_kinetic_energy)
+    masses = jnp.ones(len(stored["q0"]))
+
+    def run(q, p):
+        step = lambda _, state: update(stored["eps"], masses, state)  # noqa: E731
+        state = jax.lax.fori_loop(0, stored["L"], step, first(q, p))
+        return state.z, state.r
+
+    return jax.jit(run)
+
+
+def test_a_trajectory_ends_where_the_stored_one_does_and_runs_backwards(network, stored, energy):
+    q, p = (_weights(network[0], stored[name]) for name in ("q0", "p0"))
+    run = _trajectory(stored, energy)
+    end, momentum = run(q, p)
+    np.testing.assert_allclose(_flat(end), stored["q_end"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(_flat(momentum), stored["p_end_before_negation"], rtol=1e-9, atol=1e-12)
+    back, _ = run(end, jax.tree.map(jnp.negative, momentum))
+    np.testing.assert_allclose(_flat(back), stored["q0"], atol=1e-11)
+
+
+def test_a_trajectory_preserves_volume(network, stored, energy):
+    run, bnn, k = _trajectory(stored, energy), network[0], len(stored["q0"])
+
+    def both(state):
+        end = run(_weights(bnn, state[:k]), _weights(bnn, state[k:]))
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(end)])
+
+    jacobian = jax.jit(jax.jacfwd(both))(jnp.asarray(stored["q0"] + stored["p0"]))
+    sign, log_volume = np.linalg.slogdet(jacobian)
+    assert sign == 1.0
+    assert abs(log_volume) < 1e-10
+
+
+def test_a_move_of_the_chain_is_the_stored_trajectory_when_its_momentum_is(network, stored, monkeypatch):
+    """The chain runs the same dynamics: with the stored momentum in place of a random one its move is the stored one."""
+    from numpyro.infer import hmc
+
+    bnn, data = network
+    precisions = Precisions(jnp.asarray([[stored["tau_p"]]]), jnp.asarray([stored["tau_n"]]))
+    monkeypatch.setattr(hmc, "momentum_generator", lambda *_: jnp.asarray(stored["p0"]))
+    position = jax.tree.map(lambda leaf: leaf[None], _weights(bnn, stored["q0"]))
+    chain = Chain(position, precisions, jnp.asarray([stored["eps"]]))
+    draws, _, info = bnn_hmc.sample(KEY, bnn, data, chain, samples=1, burn=0, steps=stored["L"], precisions="fixed")
+    np.testing.assert_allclose(info.accept, stored["accept_prob"], rtol=1e-12)
+    np.testing.assert_allclose(_flat(draws.weights), stored["q_end"], rtol=1e-9, atol=1e-12)
+
+
+def test_the_conditionals_of_the_precisions_are_those_stored(network, stored):
+    bnn, data = network
+    shape, rate = model.conditional(bnn, _weights(bnn, stored["q0"]), data)
+    expected = stored["gibbs"]["example"]
+    found = [shape.weights[0], rate.weights[0], shape.noise, rate.noise]
+    np.testing.assert_allclose(found, [expected[name] for name in ("shape_p", "rate_p", "shape_n", "rate_n")], rtol=1e-12)
+
+
+def test_gibbs_draws_from_the_conditionals(network, stored):
+    bnn, data = network
+    weights = _weights(bnn, stored["q0"])
+    old = Precisions(jnp.ones(1), jnp.ones(()))
+    drawn = jax.jit(jax.vmap(lambda key: model.gibbs(key, bnn, weights, old, data)[1]))(jax.random.split(KEY, 4000))
+    expected = stored["gibbs"]["example"]
+    for draws, which in ((drawn.weights[:, 0], "p"), (drawn.noise, "n")):
+        law = scipy.stats.gamma(expected[f"shape_{which}"], scale=1.0 / expected[f"rate_{which}"])
+        assert scipy.stats.kstest(np.asarray(draws), law.cdf).pvalue > 1e-4
+
+
+# The model
+
+
+def test_whitened_weights_are_the_same_model(network):
+    """The energy of the same weights differs by nothing, and Gibbs draws leave the weights where they are."""
+    data = network[1]
+    settings = {"index": (2.0, 1.0), "shared": False}
+    one, other = (BNN(1, (3,), whitened=whitened, **settings) for whitened in (True, False))
+    precisions = Precisions(jnp.array([0.5, 2.0, 1.5, 3.0]), jnp.asarray(4.0))
+    position = model.draw_position(KEY, one, precisions)
+    weights = model.weights_at(one, position, precisions)
+    energies = [model.energy(bnn, place, precisions, data) for bnn, place in ((one, position), (other, weights))]
+    np.testing.assert_allclose(*energies, rtol=1e-12)
+    moved, drawn = model.gibbs(KEY, one, position, precisions, data)
+    np.testing.assert_allclose(_flat(model.weights_at(one, moved, drawn)), _flat(weights), rtol=1e-12)
+    assert (drawn.weights != precisions.weights).all()
+
+
+@pytest.mark.parametrize("index", [2.0, 1.0, 1.5])
+def test_width_scaling_keeps_the_size_of_the_output(index):
+    """Neal 1996: a sum over 400 units of ±1 is distributed as one weight is: E cos f = exp(−1), exp(−1/2) for the normal.
+
+    4000 draws; the standard deviation of a cosine is at most 1.
+    """
+    bnn = BNN(1, (400,), activation="step", index=(2.0, index))
+    precisions = Precisions(jnp.array([1.0, 1.0, 1.0, 1e12]), jnp.ones(()))  # no bias of the output
+
+    def one(key):
+        position = model.draw_position(key, bnn, precisions)
+        return model.apply(bnn, model.weights_at(bnn, position, precisions), jnp.ones((1, 1)))[0, 0]
+
+    values = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(KEY, 4000)))
+    assert abs(np.cos(values).mean() - np.exp(-0.5 if index == 2.0 else -1.0)) < 5 / np.sqrt(4000)
+
+
+@pytest.mark.parametrize("index", [0.7, 1.3, 1.9])
+def test_stable_variables_have_the_characteristic_function(index):
+    """E cos(t X) = exp(−|t|^index) for 20000 draws; the standard deviation of a cosine is at most 1."""
+    draws = stable.from_latent(index, stable.draw_latent(KEY, index, (20000,)))
+    for t in (0.3, 1.0, 2.5):
+        assert abs(np.cos(t * np.asarray(draws)).mean() - np.exp(-(t**index))) < 5 / np.sqrt(20000)
+
+
+def test_step_units_are_signs():
+    weights = Weights((jnp.ones((1, 1)), jnp.full((1, 1), 3.0)), (jnp.zeros(1), jnp.zeros(1)))
+    np.testing.assert_array_equal(
+        model.apply(BNN(1, (1,), activation="step"), weights, jnp.array([[-0.1], [0.1]])), [[-3.0], [3.0]]
+    )
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_moments_and_their_gradients_are_those_written_out(activation):
+    """Agrawal, eqs. 5.8 and 5.9, and dσ = Σ (f − μ) df / (N σ) (G-D6)."""
+    bnn = BNN(2, (4, 3), activation=activation)
+    weights = _prior(KEY, bnn, 6).weights
+    x = jnp.array([0.3, -0.6])
+
+    def each(x):
+        return bnn_hmc.outputs(bnn, weights, x[None])[:, 0, 0]
+
+    values, slopes = np.asarray(each(x)), np.asarray(jax.jacobian(each)(x))
+    mean, std = (field[0, 0] for field in bnn_hmc.predict(bnn, weights, x[None]))
+    np.testing.assert_allclose([mean, std], [values.mean(), values.std()], rtol=1e-12)
+    gradients = jax.jacobian(lambda x: jnp.stack(bnn_hmc.predict(bnn, weights, x[None]))[:, 0, 0])(x)
+    by_hand = (values - values.mean()) @ slopes / (len(values) * values.std())
+    np.testing.assert_allclose(gradients, [slopes.mean(axis=0), by_hand], rtol=1e-9)
+
+
+def test_gradients_are_finite_where_all_networks_agree():
+    bnn = BNN(2, (4, 3))
+    weights = jax.tree.map(jnp.zeros_like, _prior(KEY, bnn, 6).weights)
+    gradient = jax.grad(lambda x: bnn_hmc.predict(bnn, weights, x).std.sum())(jnp.ones((2, 2)))
+    assert jnp.isfinite(gradient).all()
+
+
+# The posterior
+
+LINE = BNN(2, (), scaled=False, shared=True)
+ROWS = np.random.default_rng(3).normal(size=(12, 2))
+VALUES = ROWS @ np.array([1.0, -0.5]) + 0.3 + 0.4 * np.random.default_rng(4).normal(size=12)
+DATA = bonas.dataset(ROWS, VALUES, capacity=15)
+
+
+def _check_mean(draws, expected, std):
+    """draws (chains, s), of a distribution of this mean and standard deviation."""
+    size = infer.effective_sample_size(np.asarray(draws, float))
+    assert abs(np.mean(draws) - expected) < 5 * std / np.sqrt(size)
+
+
+@pytest.mark.parametrize("method", ["hmc", "nuts"])
+def test_a_network_without_hidden_layers_is_bayesian_linear_regression(method):
+    """At fixed precisions the posterior is normal: means and covariances of all three weights."""
+    precisions = Precisions(jnp.array([0.5]), jnp.asarray(4.0))
+    design = np.column_stack([ROWS, np.ones(12)])
+    covariance = np.linalg.inv(0.5 * np.eye(3) + 4.0 * design.T @ design)
+    mean = 4.0 * covariance @ design.T @ VALUES
+
+    @jax.jit
+    def run(key):
+        start_key, run_key = jax.random.split(key)
+        chains = bnn_hmc.begin(start_key, LINE, 2, precisions=precisions)
+        settings = {"samples": 1500, "burn": 300, "steps": 7, "method": method, "precisions": "fixed", "target": 0.8}
+        return bnn_hmc.sample(run_key, LINE, DATA, chains, **settings)[0]
+
+    draws = run(KEY)
+    found = np.concatenate([draws.weights.kernels[0][..., 0], draws.weights.biases[0]], axis=-1)  # (2, 1500, 3)
+    np.testing.assert_array_equal(draws.precisions.noise, 4.0)
+    for i in range(3):
+        _check_mean(found[..., i], mean[i], np.sqrt(covariance[i, i]))
+        for j in range(i + 1):
+            products = (found[..., i] - mean[i]) * (found[..., j] - mean[j])
+            _check_mean(products, covariance[i, j], np.sqrt(covariance[i, i] * covariance[j, j] + covariance[i, j] ** 2))
+
+
+@pytest.fixture(scope="module")
+def by_quadrature():
+    """Mean and deviation of log τ_p and log τ_n of LINE, whose evidence at given precisions is normal."""
+    prior = lambda logs, a, b: a * logs - b * np.exp(logs)  # noqa: E731
+    p, n = np.meshgrid(np.linspace(-6, 5, 120), np.linspace(-4, 6, 120), indexing="ij")
+    design = np.column_stack([ROWS, np.ones(12)])
+    values, vectors = np.linalg.eigh(design @ design.T)
+    spectrum = values[:, None, None] * np.exp(-p) + np.exp(-n)
+    logs = -0.5 * (np.log(spectrum) + (vectors.T @ VALUES)[:, None, None] ** 2 / spectrum).sum(axis=0)
+    logs = logs + prior(p, *LINE.weight_prior) + prior(n, *LINE.noise_prior)
+    weight = np.exp(logs - logs.max())
+    weight /= weight.sum()
+    moments = []
+    for grid in (p, n):
+        mean = (weight * grid).sum()
+        moments.append((mean, np.sqrt((weight * (grid - mean) ** 2).sum())))
+    return moments
+
+
+@pytest.mark.parametrize(("precisions", "whitened"), [("gibbs", True), ("gibbs", False), ("joint", True), ("joint", False)])
+def test_the_precisions_of_linear_regression_are_right(precisions, whitened, by_quadrature):
+    line = BNN(2, (), scaled=False, shared=True, whitened=whitened)
+
+    @jax.jit
+    def run(key):
+        start_key, run_key = jax.random.split(key)
+        chains = bnn_hmc.begin(start_key, line, 2)
+        settings = {"samples": 2000, "burn": 300, "steps": 10, "precisions": precisions}
+        return bnn_hmc.sample(run_key, line, DATA, chains, **settings)[0].precisions
+
+    found = run(KEY)
+    for draws, (mean, std) in zip((found.weights[..., 0], found.noise), by_quadrature, strict=True):
+        _check_mean(np.log(draws), mean, std)
+
+
+def test_a_cauchy_prior_has_the_right_precision_under_gibbs():
+    """One weight without data: its scale keeps its prior, whatever the weight does in between."""
+    bnn = BNN(1, (), index=1.0, shared=True, weight_prior=(3.0, 2.0))
+    nothing = bonas.empty(2, 1)
+
+    @jax.jit
+    def run(key):
+        chains = bnn_hmc.begin(key, bnn, 2)
+        return bnn_hmc.sample(key, bnn, nothing, chains, samples=3000, burn=100, steps=10)[0].precisions.weights[..., 0]
+
+    logs, law = np.log(run(KEY)), scipy.stats.loggamma(3.0, loc=-np.log(2.0))
+    _check_mean(logs, law.mean(), law.std())
+    _check_mean((logs - law.mean()) ** 2, law.var(), np.sqrt(law.var() ** 2 * (2.0 + law.stats("k"))))
+
+
+SMALL = BNN(1, (3,), weight_prior=(3.0, 3.0), noise_prior=(3.0, 0.3))
+_sample = jax.jit(partial(bnn_hmc.sample, samples=30, steps=5), static_argnums=1)
+
+
+def _run(data, chains, burn=40, hold=0):
+    """Compiled once: how long burn-in is may be traced."""
+    return _sample(KEY, SMALL, data, chains, burn=jnp.asarray(burn), hold=jnp.asarray(hold))
+
+
+@pytest.mark.parametrize("rubbish", [jnp.nan, 1e6])
+def test_masked_rows_change_nothing(rubbish):
+    data = bonas.dataset(ROWS[:6, :1], VALUES[:6], capacity=9)
+    dirty = jnp.arange(9)[:, None] >= 6
+    other = data._replace(x=jnp.where(dirty, rubbish, data.x), y=jnp.where(dirty, rubbish, data.y))
+    chains = _begin(KEY, SMALL, 2)
+    for a, b in zip(*(jax.tree.leaves(_run(rows, chains)[0]) for rows in (data, other)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_chains_go_on_where_they_were_and_traced_burn_in_is_burn_in():
+    data = bonas.dataset(ROWS[:6, :1], VALUES[:6], capacity=9)
+    chains = _begin(KEY, SMALL, 2)
+    draws, last, info = _run(data, chains, burn=40)
+    for place, weights in zip(
+        jax.tree.leaves(jax.vmap(partial(model.weights_at, SMALL))(last.position, last.aside)),
+        jax.tree.leaves(draws.weights),
+        strict=True,
+    ):
+        np.testing.assert_allclose(place, weights[:, -1], rtol=1e-12)
+    np.testing.assert_array_equal(info.scale, last.step_size)
+    assert (info.evaluations == 70 * 6).all()  # five leapfrog steps, and one evaluation after each draw
+    still, _, _ = _run(data, last, burn=0)
+    first, end = (np.asarray(jax.tree.leaves(which.weights)[0]) for which in (still, draws))
+    assert np.abs(first[:, 0] - end[:, -1]).max() < np.abs(end[:, -1]).max()
+
+
+def test_held_precisions_wait():
+    data = bonas.dataset(ROWS[:6, :1], VALUES[:6], capacity=9)
+    chains = _begin(KEY, SMALL, 2)
+    noise = np.asarray(_run(data, chains, burn=0, hold=10)[0].precisions.noise)
+    assert (noise[:, :10] == np.asarray(chains.aside.noise)[:, None]).all()
+    assert (np.diff(noise[:, 9:], axis=1) != 0.0).all()
+
+
+def test_within_gibbs_without_draws_is_hmc():
+    """The same target and settings, other random numbers: both sample a standard normal; see `infer.hmc`."""
+
+    def log_density(z, aside):
+        return -0.5 * jnp.sum(z**2)
+
+    @jax.jit
+    def run(key):
+        start = Chain(jnp.zeros(2), (), jnp.asarray(0.2))
+        return hmc_within_gibbs(key, log_density, None, start, samples=1000, burn=50, thin=2, steps=8)
+
+    trace, _, info = run(KEY)
+    for i in range(2):
+        _check_mean(trace.position[None, :, i], 0.0, 1.0)
+        _check_mean(trace.position[None, :, i] ** 2, 1.0, np.sqrt(2.0))
+    assert info.evaluations == 2050 * 8 + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precisions", ["gibbs", "joint"])
+def test_simulation_based_calibration_of_the_precisions(precisions):
+    """Talts et al. 2018: the rank of a prior draw among posterior ones, given data made with it, is uniform; 200 data sets."""
+    x = jnp.linspace(-1.0, 1.0, 8)[:, None]
+
+    def rank(key):
+        truth_key, noise_key, start_key, run_key = jax.random.split(key, 4)
+        truth = jax.tree.map(lambda leaf: leaf[0], bnn_hmc.begin(truth_key, SMALL, 1))
+        mean = model.apply(SMALL, model.weights_at(SMALL, truth.position, truth.aside), x)
+        y = mean + jax.random.normal(noise_key, mean.shape) / jnp.sqrt(truth.aside.noise)
+        data = bonas.Dataset(x, y, jnp.ones(y.shape, bool), jnp.asarray(8))
+        settings = {"samples": 39, "burn": 400, "thin": 20, "steps": 10, "precisions": precisions}
+        draws, _, _ = bnn_hmc.sample(run_key, SMALL, data, bnn_hmc.begin(start_key, SMALL, 1), **settings)
+        below = jax.tree.map(lambda drawn, true: (drawn[0] < true[None]).sum(axis=0), draws.precisions, truth.aside)
+        return jnp.append(below.weights, below.noise)
+
+    ranks = np.asarray(jax.jit(lambda keys: jax.lax.map(rank, keys))(jax.random.split(KEY, 200)))
+    for column in ranks.T:
+        counts = np.histogram(column, bins=np.arange(0, 41, 5) - 0.5)[0]  # 8 bins of 5 ranks
+        assert scipy.stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"widths": (0,)}, "1 unit a layer"),
+        ({"activation": "swish"}, "an activation is one of"),
+        ({"index": 2.5}, "above 0 and at most 2; got 2.5"),
+        ({"index": (2.0,)}, "each of the 4 layers"),
+        ({"index": 1.5, "whitened": False}, "must be whitened"),
+        ({"noise_prior": (1.0, 0.0)}, "must be positive"),
+    ],
+)
+def test_networks_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        BNN(2, **settings)
+
+
+@pytest.mark.parametrize(
+    ("index", "settings", "message"),
+    [
+        (2.0, {"precisions": "integrated"}, "one of gibbs, joint, fixed"),
+        (1.5, {}, "no conditional"),
+        (2.0, {"method": "slice"}, "one of hmc, nuts"),
+        (2.0, {"samples": 0}, "samples >= 1"),
+        (2.0, {"method": "nuts", "burn": jnp.asarray(3)}, "got a traced one"),
+    ],
+)
+def test_runs_that_make_no_sense_are_refused(index, settings, message):
+    bnn = BNN(1, (3,), index=index)
+    with pytest.raises(ValueError, match=message):
+        bnn_hmc.sample(KEY, bnn, bonas.empty(2, 1), _begin(KEY, SMALL, 2), **settings)
