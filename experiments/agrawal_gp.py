@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
-from script import flags, record
+from script import flags, ready, record
 
 import bonas
 from bonas import gp, plots, surrogates
@@ -110,9 +110,7 @@ def main() -> None:
     config = SMOKE if given.smoke else Config()
     config = replace(config, repeats=given.seeds or config.repeats)
 
-    bonas.configure()
-    plt.switch_backend("Agg")
-    given.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(given.out)
     found = {name: curves(config, name, initial) for name, initial in config.initial}
     results = {name: {label: summarise(config, name, best) for label, best in rows.items()} for name, rows in found.items()}
     draw(config, found, given.out / "figure_11.png")

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from jax import Array
-from script import flags, record
+from script import flags, ready, record
 
 import bonas
 from bonas import gp, infer
@@ -196,9 +196,7 @@ def main() -> None:
     config = replace(Config(), rows=40, evaluations=10, tests=50, seeds=2) if given.smoke else Config()
     config = replace(config, seeds=given.seeds or config.seeds)
 
-    bonas.configure()
-    plt.switch_backend("Agg")
-    given.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(given.out)
     keys = jax.random.split(jax.random.key(0), config.seeds)
     results = {name: study(config, name, keys) for name in ways(config)}
     summary = summarise(config, keys, results)

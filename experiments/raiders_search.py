@@ -16,12 +16,11 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 from layered.data import Problem, problem
 from layered.report import draw, show, summarise
 from layered.runs import run, test_error
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from script import flags, record
+from script import flags, ready, record
 
 import bonas
 from bonas import gp, surrogates
@@ -103,9 +102,7 @@ def scored(config: Config, given: Problem, found: dict, folder: Path, bars: Prog
 
 def main() -> None:
     args, config = arguments()
-    bonas.configure()
-    plt.switch_backend("Agg")
-    args.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(args.out)
     given = problem(config.data)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[news]}"), TimeElapsedColumn())
     with Progress(*columns) as bars:

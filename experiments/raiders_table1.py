@@ -22,13 +22,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array
 from jax.flatten_util import ravel_pytree
 from rich.progress import Progress
-from script import flags, record
+from script import flags, ready, record
 from table1.models import BEST, MODELS, PUBLISHED, Model
 from table1.report import draw, show, summarise
 
@@ -231,9 +230,7 @@ def read(folder: Path, config: Config) -> dict:
 
 def main() -> None:
     args, config = arguments()
-    bonas.configure()
-    plt.switch_backend("Agg")
-    args.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(args.out)
     synthetic = args.smoke and not os.environ.get("BONAS_DATA")
     table = raiders.synthetic(jax.random.key(0), config.rows) if synthetic else raiders.load()
     table = raiders.Table(*(field[: config.rows] for field in table))

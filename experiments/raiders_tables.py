@@ -15,14 +15,11 @@ compared in pairs. With --smoke there is a small synthetic table of the form of 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-import matplotlib.pyplot as plt
 from rich.progress import Progress
-from script import flags, record
+from script import flags, ready, record
 from tables import figures, problems, verdicts
 from tables.methods import ARC, BLIND, CHANCE, METHODS, SAMPLED, search_of
 from tables.runs import Runs, do
-
-import bonas
 
 SPEED = ("raiders", ARC + SAMPLED, 10.0)  # seconds a seed that the 24-column arc search with slice samples may take
 
@@ -128,9 +125,7 @@ def main() -> None:
         methods=tuple(given.methods or config.methods),
     )
 
-    bonas.configure()
-    plt.switch_backend("Agg")
-    given.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(given.out)
     loaded = {name: problems.load(name, rate=config.rate, synthetic=config.synthetic) for name in config.tables}
     search_all(config, given.out, loaded)
     found = {

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from jax import Array
-from script import flags, record
+from script import flags, ready, record
 
 import bonas
 from bonas import gp
@@ -174,9 +174,7 @@ def main() -> None:
     given = parser.parse_args()
     config = replace(Config(), seeds=given.seeds or (3 if given.smoke else Config.seeds))
 
-    bonas.configure()
-    plt.switch_backend("Agg")
-    given.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(given.out)
     seeds = list(range(config.seeds))
     samples = jax.jit(jax.vmap(lambda seed: observe(config, jax.random.key(seed))))(jnp.asarray(seeds))
     chosen = panels(config)

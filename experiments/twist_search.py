@@ -19,12 +19,11 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 from plane import panels, shading, verdicts
 from plane.saved import kept
 from rich.progress import Progress
-from script import flags, record
+from script import flags, ready, record
 
 import bonas
 from bonas import acquire, nets
@@ -191,9 +190,7 @@ def main() -> None:
     config = SMOKE if given.smoke else Config()
     config = replace(config, seeds=given.seeds or config.seeds)
 
-    bonas.configure()
-    plt.switch_backend("Agg")
-    given.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(given.out)
     sizes = ((1, config.seeds), (config.averaged, min(config.averaged_seeds, config.seeds)))
     with Progress() as progress:
         found = {kind: search_all(config, given.out / "runs", progress, *size) for kind, size in zip(KINDS, sizes, strict=True)}

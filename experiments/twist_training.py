@@ -21,9 +21,8 @@ from matplotlib.figure import Figure
 from plane import shading
 from plane.saved import kept
 from rich.progress import Progress
-from script import flags, record
+from script import flags, ready, record
 
-import bonas
 from bonas import nets
 from bonas.problems import twist
 
@@ -231,9 +230,7 @@ def main() -> None:
     config = SMOKE if given.smoke else Config()
     config = replace(config, seeds=given.seeds or config.seeds)
 
-    bonas.configure()
-    plt.switch_backend("Agg")
-    given.out.mkdir(parents=True, exist_ok=True)
+    ready.begin(given.out)
     found = train_all(config, given.out / "runs")
     results = {kind: summarise([judge(config, run) for run in rows]) for kind, rows in found.items()}
     draw_small(config, found, given.out / "figure_3.png")

@@ -1,8 +1,8 @@
 """What searches of tables found: final errors, pairs with the arc kernel, ranks, and how deep the networks were."""
 
 import numpy as np
-from plane.verdicts import against
 from scipy import stats
+from script.pairs import against
 from tables.methods import ARC, BLIND, SAMPLED
 
 
