@@ -23,17 +23,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
-from jax import Array
 from jax.flatten_util import ravel_pytree
 from rich.progress import Progress
 from script import flags, ready, record
+from table1.fitting import MEAN, NOISE, learn, learn_networks
 from table1.models import BEST, MODELS, PUBLISHED, Model
 from table1.report import draw, show, summarise
 
 import bonas
-from bonas import gp, infer, surrogates
-from bonas.data import standardise
+from bonas import gp
 from bonas.problems import raiders
 from bonas.problems.folds import contiguous_folds, random_folds
 
@@ -54,12 +52,7 @@ class Config:
 
 FEW = ("Arc GP", "GP", BEST, "Separate GP", "deep ensemble")
 SMOKE = Config(folds=3, seeds=1, evaluations=3, samples=2, burn=1, trajectories=1, warmup=1, rows=60, models=FEW)
-MEAN = gp.learned_constant()
-# Of values of variance 1. All ten searches begin with the same two networks, whose errors are equal to the last digit: without
-# a floor the evidence grows beyond bounds as the noise goes to 0, and hyperparameters are chosen for those twenty rows.
-NOISE = dist.Uniform(1e-4, 1.0)
 COLUMNS = ("log", "original")
-LONGEST = 5  # a trajectory of NUTS has at most 2 to this power steps
 
 
 class Job(NamedTuple):
@@ -74,7 +67,9 @@ class Job(NamedTuple):
 
 def plan(config: Config, sampled: tuple[str, ...]) -> Iterator[Job]:
     """All jobs, the most telling first."""
-    fast, slow = ([name for name in config.models if MODELS[name].slow == pace] for pace in (False, True))
+    usual = [name for name in config.models if MODELS[name].likelihood == "Gaussian"]
+    fast, slow = ([name for name in usual if MODELS[name].slow == pace] for pace in (False, True))
+    others = [name for name in config.models if MODELS[name].likelihood != "Gaussian"]
     sampled = tuple(name for name in sampled if name in config.models)
 
     def every(column, names, seeds):
@@ -89,47 +84,13 @@ def plan(config: Config, sampled: tuple[str, ...]) -> Iterator[Job]:
     yield from (Job(column, name, folds="contiguous") for column in COLUMNS for name in sampled[:2])
     yield from (Job("log", name, MODELS[name].sampler) for name in sampled[2:])
     yield from (Job("original", name, MODELS[name].sampler) for name in sampled[:2])
-    yield from every("log", slow, config.seeds)
+    yield from every("original", others, 1)
     yield from every("original", fast, config.seeds)
+    yield from every("log", slow, config.seeds)
     yield from every("original", slow, config.seeds)
 
 
 # Fitting. Everything has one shape a model, so it is compiled once.
-
-
-@partial(jax.jit, static_argnames=("config", "kernel", "inference"))
-def learn(config: Config, kernel: gp.Kernel, inference: str, data: bonas.Dataset, at: Array, start, width: Array):
-    """Hyperparameters (last sample), their density, slice widths, and mean and variance of values at the points."""
-    data, centre, scale = standardise(data)
-    target = gp.hyperposterior(kernel, data, noise=NOISE, mean=MEAN)
-    key = jax.random.key(0)
-    if inference == "map":
-        z, info = infer.maximise(key, target.maximising, start, steps=config.evaluations)
-    elif inference == "nuts":
-        z, info = infer.nuts(key, target.sampling, start, samples=config.trajectories, burn=config.warmup, depth=LONGEST)
-    else:
-        z, info = infer.slice_sample(key, target.sampling, start, samples=config.samples, burn=config.burn, width=width)
-        width = info.scale
-
-    def predict(one):
-        params = target.constrain(one)
-        posterior = gp.condition(kernel, params["kernel"], data, noise=params["noise"], mean=MEAN, mean_params=params["mean"])
-        found = gp.predict(posterior, at)
-        return found.mean, found.std**2 + params["noise"]
-
-    mean, variance = jax.lax.map(predict, z)
-    last = jax.tree.map(lambda leaf: leaf[-1], z)
-    spread = variance.mean(axis=0) + mean.var(axis=0)
-    return last, info.log_density.mean(), width, centre + scale * mean.mean(axis=0), scale**2 * spread
-
-
-@partial(jax.jit, static_argnames="surrogate")
-def learn_networks(surrogate: surrogates.Surrogate, data: bonas.Dataset, at: Array):
-    """The same by a surrogate that has its own way of learning: no hyperparameters, and no widths."""
-    data, centre, scale = standardise(data)
-    state, info = surrogate.fit(jax.random.key(0), data, surrogate.init(*data.x.shape, 1))
-    found = surrogate.predict(state, at)
-    return {}, info.log_density, jnp.zeros(0), centre + scale * found.mean[0], (scale * found.std[0]) ** 2
 
 
 class Room(NamedTuple):
@@ -162,11 +123,12 @@ def fit(config: Config, job: Job, room: Room, table: raiders.Table, test: np.nda
         if model.surrogate is not None:
             last, density, width, mean, variance = learn_networks(model.surrogate, data, at)
             return last, density, width, mean[: len(test)], variance[: len(test)]
-        last, density, width, mean, variance = learn(config, model.kernel, job.inference, data, at, start, width)
+        found = learn(config, model.kernel, job.inference, model.likelihood, data, at, start, width)
+        last, density, width, mean, variance = found
         return last, density, width, mean[: len(test)], variance[: len(test)]
     rows = [train[table.depth[train] == depth] for depth in range(raiders.DEEPEST + 1)]
     data = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(bonas.dataset(x[here], y[here], room.depth) for here in rows))
-    one = partial(learn, config, model.kernel, job.inference)
+    one = partial(learn, config, model.kernel, job.inference, model.likelihood)
     last, density, width, mean, variance = jax.vmap(one, (0, None, 0, 0))(data, at, start, width)
     chosen = table.depth[test], np.arange(len(test))
     return last, density.sum(), width, mean[chosen], variance[chosen]
@@ -245,9 +207,11 @@ def main() -> None:
         task = bars.add_task("folds", total=len(jobs) * config.folds)
         for job in jobs:
             bars.update(task, description=f"{job.column}, {job.model}, {job.inference}, seed {job.seed}")
+            before = len(known)
             for _ in run(config, job, table, known, keep):
                 bars.advance(task)
-            save(args, config, table, known, synthetic)
+            if len(known) > before:  # else a job of an earlier call
+                save(args, config, table, known, synthetic)
     known = read(args.out, config)  # what another call has done in the meantime, too
     results = save(args, config, table, known, synthetic)
     draw(results, args.out / "raiders_table1.png")

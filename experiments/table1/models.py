@@ -16,6 +16,7 @@ class Model:
     slow: bool = False  # ten times the others: fitted last
     sampler: str = "slice"
     surrogate: surrogates.Surrogate | None = None
+    likelihood: str = "Gaussian"  # "Student" and "growing" were tried for the original values
 
 
 FLAT = gp.priors.flat_angles  # the paper names no prior; this was the default of bonas when the table was made
@@ -42,6 +43,10 @@ MODELS = {
     "masked Matérn": Model(gp.masked(raiders.active)),
     "blocks": Model(gp.blocks(raiders.active, raiders.BLOCKS)),
     "deep ensemble": Model(surrogate=surrogates.ensemble().adapt(networks.raiders().space)),
+    "Arc GP, Student's t": Model(_ARC, likelihood="Student"),
+    "GP, Student's t": Model(_MATERN, fill="random", likelihood="Student"),
+    "Arc GP, noise that grows": Model(_ARC, likelihood="growing"),
+    "GP, noise that grows": Model(_MATERN, fill="random", likelihood="growing"),
     "product of arcs": Model(gp.arc(raiders.active, product=True, prior=FLAT), slow=True),
 }
 
