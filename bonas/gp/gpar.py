@@ -1,0 +1,311 @@
+"""Learning curves by an autoregressive Gaussian process: each output given the inputs and the outputs before it (H-D5).
+
+y_i | y_1 … y_{i−1} ~ GP(0, k_i((x, y_{<i}), (x', y'_{<i}))), Hutchinson, eqs. 2.43–2.50; Requeima et al. 2019. With data
+that are closed downwards – no output without all those before it – the layers are separate regressions, and all is exact.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array
+from jax.typing import ArrayLike
+
+from bonas.data import Dataset, clean
+from bonas.gp import exact
+from bonas.gp.exact import Posterior, Prediction
+from bonas.gp.hyper import Noise
+from bonas.gp.kernel import Kernel, Params
+from bonas.infer.target import Target, target
+from bonas.linalg import squared_distances
+
+
+class Curves(NamedTuple):
+    """A GPAR given data."""
+
+    layers: Posterior  # (p, ...) one an output
+    noise: Array  # (p,) variances
+    level: Array  # (p,) what was subtracted from each output ...
+    scale: Array  # (p,) ... and what it was divided by
+
+
+class Known(NamedTuple):
+    """What has been seen of the curves at m points; they go on from there."""
+
+    y: Array  # (m, p)
+    mask: Array  # (m, p) bool
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class GPAR:
+    """The recipe, made by `gp.gpar`. Static: it may be passed to any jitted function."""
+
+    linear_inputs: bool
+    linear: bool
+    nonlinear: bool
+    markov: int | None
+    tied: bool
+    replace: bool
+    impute: bool
+
+    def prior(self, d: int, p: int, noise: Noise | None = None) -> dict:
+        """The prior of everything unknown, for d columns and p outputs: {"kernel": …, "noise": (p,)}."""
+        each = _prior(self, p)(d + p)
+        kernel = {name: part.expand((p, *part.shape())) for name, part in each.items()}
+        if self.tied:
+            kernel["lengthscale"] = each["lengthscale"]
+        noise = dist.LogNormal(-6.0, 2.0) if noise is None else noise
+        return {"kernel": kernel, "noise": noise.expand((p,))}
+
+    def condition(self, params: dict, data: Dataset) -> Curves:
+        """The model given curves, each output centred and scaled by what was observed of it."""
+        check_closed(data, self.impute)
+        return _condition(self, params, data)
+
+    def log_evidence(self, params: dict, data: Dataset) -> Array:
+        """log p(y | x, params), (): the sum over layers, of outputs centred and scaled."""
+        check_closed(data, self.impute)
+        return _log_evidence(self, params, data)
+
+    def hyperposterior(self, data: Dataset, *, noise: Noise | None = None) -> Target:
+        """p(params | data) for any method of `bonas.infer`: a joint fit of all layers."""
+        check_closed(data, self.impute)
+        return target(self.prior(data.x.shape[1], data.y.shape[1], noise), lambda params: _log_evidence(self, params, data))
+
+    def predict(self, curves: Curves, x: ArrayLike, known: Known | None = None, *, draws: int = 64) -> Prediction:
+        """Mean and standard deviation (m, p) of the latent outputs at x (m, d), over `draws` ancestral draws.
+
+        The draws are the same in every call, in pairs of opposite signs: the result is a smooth function of x.
+        """
+        half = jax.random.normal(jax.random.key(0), (draws // 2, 1, len(curves.noise)), curves.noise.dtype)
+        found = _ancestral(self, curves, *_start(curves, x, known), jnp.concatenate([half, -half]))
+        mean = found.mean.mean(axis=0)
+        spread = jnp.sqrt((found.std**2).mean(axis=0) + found.mean.var(axis=0))
+        return Prediction(curves.level[None, :] + curves.scale[None, :] * mean, curves.scale[None, :] * spread)
+
+    def sample(self, key: Array, curves: Curves, x: ArrayLike, k: int, known: Known | None = None) -> Array:
+        """k joint draws (k, m, p) of the latent outputs at x (m, d); noisy ones are handed from layer to layer (H-S11)."""
+        drawn = _joint_draws(self, key, curves, *_start(curves, x, known), k)
+        return curves.level[None, None, :] + curves.scale[None, None, :] * drawn
+
+    def log_density(self, curves: Curves, x: ArrayLike, y: ArrayLike) -> Array:
+        """log p(y_i | x, y_<i, data) of held-out curves y (m, p), noise included: (m, p), in the units of y."""
+        points, values, seen = _start(curves, x, Known(jnp.asarray(y), jnp.ones(jnp.shape(y), bool)))
+        found = _ancestral(self, curves, points, values, seen, jnp.zeros((1, 1, len(curves.noise)), values.dtype))
+        spread = jnp.sqrt(found.std[0] ** 2 + curves.noise[None, :])
+        return jax.scipy.stats.norm.logpdf(values, found.mean[0], spread) - jnp.log(curves.scale)[None, :]
+
+
+def gpar(
+    *,
+    linear_inputs: bool = False,
+    linear: bool = True,
+    nonlinear: bool = False,
+    markov: int | None = 1,
+    tied: bool = True,
+    replace: bool = False,
+    impute: bool = False,
+) -> GPAR:
+    """An autoregressive model of several outputs; by default Hutchinson's choice for learning curves (H-E4).
+
+    Each layer has a squared exponential of the inputs, and adds what is asked for:
+    linear_inputs: a line of the inputs.
+    linear, nonlinear: a linear function, and a squared exponential, of the outputs before.
+    markov: how many of those are seen; None for all, 0 makes outputs independent.
+    tied: the layers share the length scales of the inputs.
+    replace: layers see what the layer before makes of its data, without noise, instead of the data.
+    impute: missing outputs are filled in likewise, so that data need not be closed downwards.
+    """
+    if markov is not None and markov < 0:
+        raise ValueError(f"markov is a number of outputs, or None for all; got {markov}")
+    return GPAR(linear_inputs, linear, nonlinear, markov, tied, replace, impute)
+
+
+def check_closed(data: Dataset, impute: bool = False) -> None:
+    """A ValueError that names the row of an output without those before it; outside `jit` alone."""
+    if impute or isinstance(data.mask, jax.core.Tracer):
+        return
+    mask = np.asarray(data.mask)
+    bad = (mask[:, 1:] & ~mask[:, :-1]).any(axis=1)
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"row {row} has an output without one before it: observed {mask[row].tolist()}; gpar(impute=True) fills it in"
+        )
+
+
+# One layer: a kernel on the columns (x, y), in which outputs that the layer does not see are zeros.
+
+
+@cache
+def _prior(model: GPAR, p: int):
+    def prior(columns: int) -> dict:
+        d = columns - p
+        found = {
+            "variance": dist.LogNormal(0.0, 1.0),
+            "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 1.0).expand([d]),
+        }
+        found |= {"bias": dist.HalfNormal(1.0), "line": dist.HalfNormal(1.0).expand([d])} if model.linear_inputs else {}
+        found |= {"slope": dist.LogNormal(0.0, 1.0).expand([p])} if model.linear else {}
+        if model.nonlinear:
+            found |= {"bend": dist.LogNormal(-1.0, 1.0), "reach": dist.LogNormal(0.0, 1.0).expand([p])}
+        return found
+
+    return prior
+
+
+@cache
+def _kernel(model: GPAR, p: int) -> Kernel:
+    def matrix(params: Params, a: Array, b: Array) -> Array:
+        (x, y), (at, given) = ((rows[:, :-p], rows[:, -p:]) for rows in (a, b))
+        length = params["lengthscale"][None, :]
+        found = params["variance"] * jnp.exp(-0.5 * squared_distances(x / length, at / length))
+        if model.linear_inputs:
+            line = params["line"][None, :]
+            found += params["bias"] ** 2 + (x * line) @ (at * line).T
+        if model.linear:
+            slope = params["slope"][None, :]
+            found += (y * slope) @ (given * slope).T
+        if model.nonlinear:
+            reach = params["reach"][None, :]
+            found += params["bend"] * jnp.exp(-0.5 * squared_distances(y / reach, given / reach))
+        return found
+
+    return Kernel(_prior(model, p), lambda params, a, b: matrix(params, a[None, :], b[None, :])[0, 0], matrix)
+
+
+def _window(model: GPAR, p: int) -> Array:
+    """Which outputs each layer sees (p, p)."""
+    layer, before = jnp.arange(p)[:, None], jnp.arange(p)[None, :]
+    return (before < layer) & (before >= layer - (p if model.markov is None else model.markov))
+
+
+def _columns(x: Array, y: Array, window: Array) -> Array:
+    """What a layer sees (n, d + p)."""
+    return jnp.concatenate([x, jnp.where(window[None, :], y, 0.0)], axis=1)
+
+
+def _each_layer(model: GPAR, params: dict) -> dict:
+    """The kernel's parameters, a row (p, ...) an output; one that sees no other has nothing that bends."""
+    p, kernel = len(params["noise"]), dict(params["kernel"])
+    if model.tied:
+        kernel["lengthscale"] = jnp.broadcast_to(kernel["lengthscale"], (p, *kernel["lengthscale"].shape))
+    if model.nonlinear:
+        kernel["bend"] = jnp.where(_window(model, p).any(axis=1), kernel["bend"], 0.0)
+    return kernel
+
+
+def _scaled(data: Dataset) -> tuple[Dataset, Array, Array]:
+    """Every output of mean 0 and variance 1, and the means and deviations (p,) that they had."""
+    data = clean(data)
+    count = jnp.maximum(data.mask.sum(axis=0), 1)
+    level = data.y.sum(axis=0) / count
+    away = jnp.where(data.mask, data.y - level[None, :], 0.0)
+    variance = (away**2).sum(axis=0) / count
+    flat = variance <= (8 * jnp.finfo(data.y.dtype).eps * jnp.abs(data.y).max(axis=0)) ** 2
+    scale = jnp.sqrt(jnp.where(flat, 1.0, variance))
+    return data._replace(y=away / scale[None, :]), level, scale
+
+
+def _layers(model: GPAR, params: dict, data: Dataset) -> tuple[dict, Dataset, Array]:
+    """Parameters, data and noise of each layer, leaves (p, ...); `data` are scaled."""
+    p = data.y.shape[1]
+    windows, kernels, y = _window(model, p), _each_layer(model, params), data.y
+    if model.replace or model.impute:
+        y = _filled(model, kernels, params["noise"], data)
+    inputs = jax.vmap(_columns, (None, None, 0))(data.x, y, windows)
+    size = jnp.broadcast_to(data.size, (p,))
+    return kernels, Dataset(inputs, data.y.T[:, :, None], data.mask.T[:, :, None], size), params["noise"]
+
+
+def _filled(model: GPAR, kernels: dict, noise: Array, data: Dataset) -> Array:
+    """Outputs (n, p) as the layers above see them."""
+    p = data.y.shape[1]
+
+    def layer(seen, given):
+        i, window, params, level = given
+        inputs = _columns(data.x, seen, window)
+        y, mask = data.y[:, i], data.mask[:, i]
+        here = exact.condition(_kernel(model, p), params, Dataset(inputs, y[:, None], mask[:, None], data.size), noise=level)
+        fitted = exact.predict(here, inputs).mean
+        keep = mask & (not model.replace)
+        return seen.at[:, i].set(jnp.where(keep, y, jnp.where(mask | model.impute, fitted, 0.0))), None
+
+    return jax.lax.scan(layer, data.y, (jnp.arange(p), _window(model, p), kernels, noise))[0]
+
+
+@jax.jit
+def _log_evidence(model: GPAR, params: dict, data: Dataset) -> Array:
+    kernels, rows, noise = _layers(model, params, _scaled(data)[0])
+    kernel = _kernel(model, data.y.shape[1])
+    each = jax.vmap(lambda params, rows, level: exact.log_evidence(kernel, params, rows, noise=level))
+    return each(kernels, rows, noise).sum()
+
+
+@jax.jit
+def _condition(model: GPAR, params: dict, data: Dataset) -> Curves:
+    data, level, scale = _scaled(data)
+    kernels, rows, noise = _layers(model, params, data)
+    kernel = _kernel(model, data.y.shape[1])
+    found = jax.vmap(lambda params, rows, level: exact.condition(kernel, params, rows, noise=level))(kernels, rows, noise)
+    return Curves(found, noise, level, scale)
+
+
+# Draws, layer upon layer.
+
+
+def _start(curves: Curves, x: ArrayLike, known: Known | None) -> tuple[Array, Array, Array]:
+    """Points (m, d), what is known of their curves (m, p), scaled, and where it is."""
+    points, p = jnp.asarray(x), len(curves.noise)
+    d = curves.layers.data.x.shape[2] - p
+    if points.ndim != 2 or points.shape[1] != d:
+        raise ValueError(f"expected points of shape (m, {d}); got {points.shape}")
+    if known is None:
+        return points, jnp.zeros((len(points), p), points.dtype), jnp.zeros((len(points), p), bool)
+    if known.y.shape != (len(points), p) or known.mask.shape != known.y.shape:
+        raise ValueError(f"expected known outputs of shape ({len(points)}, {p}); got {known.y.shape} and {known.mask.shape}")
+    values = (known.y - curves.level[None, :]) / curves.scale[None, :]
+    return points, jnp.where(known.mask, values, 0.0), known.mask
+
+
+@jax.jit
+def _ancestral(model: GPAR, curves: Curves, x: Array, y: Array, seen: Array, normal: Array) -> Prediction:
+    """Conditional means and deviations (k, m, p) of each output along k curves, drawn by `normal` (k, 1 or m, p)."""
+    p, m = len(curves.noise), len(x)
+    k = len(normal)
+
+    def layer(drawn, given):
+        i, window, posterior, noise = given
+        inputs = jnp.concatenate([jnp.broadcast_to(x, (k, *x.shape)), jnp.where(window[None, None, :], drawn, 0.0)], axis=2)
+        found = exact.predict(posterior, inputs.reshape(k * m, -1))
+        mean, std = found.mean.reshape(k, m), found.std.reshape(k, m)
+        value = mean + jnp.sqrt(std**2 + noise) * normal[:, :, i]
+        return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], value)), (mean, std)
+
+    start = jnp.zeros((k, m, p), x.dtype)
+    _, (mean, std) = jax.lax.scan(layer, start, (jnp.arange(p), _window(model, p), curves.layers, curves.noise))
+    return Prediction(jnp.moveaxis(mean, 0, 2), jnp.moveaxis(std, 0, 2))
+
+
+def _joint_draws(model: GPAR, key: Array, curves: Curves, x: Array, y: Array, seen: Array, k: int) -> Array:
+    p, m = len(curves.noise), len(x)
+
+    def layer(drawn, given):
+        i, window, posterior, noise = given
+        latent_key, noise_key = jax.random.split(jax.random.fold_in(key, i))
+
+        def one(key, before):
+            return exact.sample(key, posterior, _columns(x, before, window), 1)[0]
+
+        latent = jax.vmap(one)(jax.random.split(latent_key, k), drawn)
+        noisy = latent + jnp.sqrt(noise) * jax.random.normal(noise_key, (k, m), x.dtype)
+        return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], noisy)), latent
+
+    layers = (jnp.arange(p), _window(model, p), curves.layers, curves.noise)
+    return jnp.moveaxis(jax.lax.scan(layer, jnp.zeros((k, m, p), x.dtype), layers)[1], 0, 2)

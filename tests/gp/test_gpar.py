@@ -1,0 +1,170 @@
+"""GPAR: against a chain of ordinary GPs in NumPy, draws against moments, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bonas
+from bonas import gp, infer
+from bonas.gp.gpar import Known
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(9, 2))
+Y = np.cumsum(RNG.normal(size=(9, 3)), axis=1) + 3.0
+Y[6:, 2] = np.nan  # two checkpoints seen
+Y[8, 1] = np.nan  # one
+AT = RNG.uniform(size=(4, 2))
+OPTIONS = {
+    "published": {},
+    "everything": {"linear_inputs": True, "nonlinear": True, "markov": None, "tied": False},
+    "independent": {"markov": 0},
+}
+
+
+def params_of(model, seed=0):
+    """A draw from the prior: nothing here may depend on values being round."""
+    keys = iter(jax.random.split(jax.random.key(seed), 20))
+    drawn = jax.tree.map(lambda part: part.sample(next(keys)), model.prior(2, 3), is_leaf=lambda node: hasattr(node, "sample"))
+    return drawn | {"noise": jnp.array([0.01, 0.03, 0.02])}
+
+
+def layer_by_hand(model, params, i, x, y):
+    """Covariance between rows (x, y) of layer i as a function, in NumPy, from the formula of H-S11."""
+    first = 0 if model.markov is None else max(i - model.markov, 0)
+    of = {name: np.asarray(leaf) for name, leaf in params["kernel"].items()}
+    length = of["lengthscale"] if model.tied else of["lengthscale"][i]
+
+    def kernel(x, y, at, given):
+        found = of["variance"][i] * np.exp(-0.5 * (((x[:, None] - at[None]) / length) ** 2).sum(-1))
+        if model.linear_inputs:
+            found += of["bias"][i] ** 2 + ((of["line"][i] ** 2) * x) @ at.T
+        seen, other = y[:, first:i], given[:, first:i]
+        if model.linear:
+            found += ((of["slope"][i, first:i] ** 2) * seen) @ other.T
+        if model.nonlinear and first < i:
+            gaps = (seen[:, None] - other[None]) / of["reach"][i, first:i]
+            found += of["bend"][i] * np.exp(-0.5 * (gaps**2).sum(-1))
+        return found
+
+    return kernel
+
+
+def standardised():
+    level, scale = np.nanmean(Y, axis=0), np.nanstd(Y, axis=0)
+    return (Y - level) / scale, level, scale
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
+def test_evidence_and_densities_are_those_of_a_chain_of_gps(options):
+    model = gp.gpar(**options)
+    params = params_of(model)
+    y, level, scale = standardised()
+    evidence, densities, new = 0.0, [], (RNG.normal(size=(4, 3)) + 3.0 - level) / scale
+    for i in range(3):
+        rows = ~np.isnan(y[:, i])
+        kernel = layer_by_hand(model, params, i, X, y)
+        noise = float(params["noise"][i])
+        cov = kernel(X[rows], y[rows], X[rows], y[rows]) + noise * np.eye(rows.sum())
+        target = y[rows, i]
+        evidence -= 0.5 * (target @ np.linalg.solve(cov, target) + np.linalg.slogdet(2 * np.pi * cov)[1])
+        cross = kernel(AT, new, X[rows], y[rows])
+        mean = cross @ np.linalg.solve(cov, target)
+        variance = np.diag(kernel(AT, new, AT, new) - cross @ np.linalg.solve(cov, cross.T)) + noise
+        densities.append(-0.5 * ((new[:, i] - mean) ** 2 / variance + np.log(2 * np.pi * variance)) - np.log(scale[i]))
+    data = bonas.dataset(X, Y, capacity=12)
+    np.testing.assert_allclose(model.log_evidence(params, data), evidence, rtol=1e-9)
+    found = model.log_density(model.condition(params, data), AT, level + scale * new)
+    np.testing.assert_allclose(found, np.stack(densities, axis=1), rtol=1e-7, atol=1e-9)
+
+
+def test_moments_are_those_of_joint_draws():
+    model = gp.gpar(nonlinear=True)
+    curves = model.condition(params_of(model), bonas.dataset(X, Y))
+    draws = model.sample(jax.random.key(1), curves, AT, 4000)
+    found = model.predict(curves, AT, draws=1024)
+    error = draws.std(axis=0) / np.sqrt(4000)
+    assert np.all(np.abs(found.mean - draws.mean(axis=0)) < 5.0 * error + 0.05 * found.std)
+    np.testing.assert_allclose(found.std, draws.std(axis=0), rtol=0.12)
+
+
+def test_a_curve_goes_on_from_what_is_known_of_it():
+    model = gp.gpar()
+    curves = model.condition(params_of(model), bonas.dataset(X, Y))
+    blind = model.predict(curves, AT)
+    two = jnp.array([[True, True, False]] * 4)
+    expected, high, low = (Known(blind.mean + shift, two) for shift in (0.0, 2.0, -2.0))
+    same, up, down = (model.predict(curves, AT, known) for known in (expected, high, low))
+    assert np.all(up.mean[:, 2] > same.mean[:, 2])
+    assert np.all(same.mean[:, 2] > down.mean[:, 2])
+    assert np.all(same.std[:, 2] < blind.std[:, 2])
+    np.testing.assert_allclose(up.mean[:, 0], blind.mean[:, 0])  # the first output depends on nothing before it
+    drawn = model.sample(jax.random.key(0), curves, AT, 500, high)
+    np.testing.assert_allclose(drawn[:, :, 2].mean(axis=0), up.mean[:, 2], atol=0.25 * float(up.std.max()))
+
+
+def test_masked_rows_change_nothing_and_nothing_is_compiled_as_data_arrive():
+    model = gp.gpar(nonlinear=True, replace=True, impute=True)
+    params = params_of(model)
+    assert np.isfinite(model.log_evidence(params, bonas.dataset(X, Y)))
+    np.testing.assert_allclose(
+        model.log_evidence(params, bonas.dataset(X, Y, 20)), model.log_evidence(params, bonas.dataset(X, Y)), rtol=1e-10
+    )
+    traces = []
+
+    @jax.jit
+    def evidence(data):
+        traces.append(1)
+        return model.log_evidence(params, data)
+
+    for n in (3, 6, 9):
+        evidence(bonas.dataset(X[:n], Y[:n], 20))
+    assert len(traces) == 1
+
+
+def test_the_data_are_replaced_by_what_a_layer_makes_of_them():
+    """With noise, a layer that sees denoised outputs says something else; without, the same."""
+    data = bonas.dataset(X[:6], Y[:6])
+    plain, replaced = gp.gpar(), gp.gpar(replace=True)
+    noisy = params_of(plain)
+    quiet = noisy | {"noise": jnp.full(3, 1e-9)}
+    assert abs(plain.log_evidence(noisy, data) - replaced.log_evidence(noisy, data)) > 1e-3
+    np.testing.assert_allclose(plain.log_evidence(quiet, data), replaced.log_evidence(quiet, data), rtol=1e-4)
+
+
+def test_a_fit_finds_that_the_end_of_a_curve_follows_its_beginning():
+    """Ends are twice the beginnings, which are noise in x: a model that sees beginnings predicts ends, another does not."""
+    start = RNG.normal(size=30)
+    y = np.stack([start, 2.0 * start + 0.01 * RNG.normal(size=30)], axis=1)
+    x = RNG.uniform(size=(30, 1))
+    scores = []
+    for markov in (1, 0):
+        model = gp.gpar(markov=markov)
+        data = bonas.dataset(x[:20], y[:20])
+        target = model.hyperposterior(data)
+        z, _ = infer.maximise(jax.random.key(0), target.maximising, target.start, steps=60)
+        params = target.constrain(jax.tree.map(lambda leaf: leaf[0], z))
+        scores.append(float(model.log_density(model.condition(params, data), x[20:], y[20:])[:, 1].mean()))
+    assert scores[0] > scores[1] + 1.0
+
+
+def test_gradients_are_finite_for_every_option():
+    for options in OPTIONS.values():
+        target = gp.gpar(**options).hyperposterior(bonas.dataset(X, Y, 12))
+        gradient = jax.grad(target.maximising)(target.start)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+
+
+def test_what_is_refused():
+    holes = Y.copy()
+    holes[4, 0] = np.nan
+    with pytest.raises(ValueError, match="row 4 has an output without one before it"):
+        gp.gpar().log_evidence(params_of(gp.gpar()), bonas.dataset(X, holes))
+    assert np.isfinite(gp.gpar(impute=True).log_evidence(params_of(gp.gpar()), bonas.dataset(X, holes)))
+    with pytest.raises(ValueError, match="markov is a number of outputs"):
+        gp.gpar(markov=-1)
+    curves = gp.gpar().condition(params_of(gp.gpar()), bonas.dataset(X, Y))
+    with pytest.raises(ValueError, match=r"points of shape \(m, 2\)"):
+        gp.gpar().predict(curves, AT[:, :1])
+    with pytest.raises(ValueError, match="known outputs of shape"):
+        gp.gpar().predict(curves, AT, Known(jnp.zeros((4, 2)), jnp.zeros((4, 2), bool)))
