@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from bonas.data import empty as empty
     from bonas.data import grow as grow
     from bonas.data import standardise as standardise
+    from bonas.search.additive import add_gp_ucb as add_gp_ucb
     from bonas.search.bayes import bayes as bayes
+    from bonas.search.embedded import rembo as rembo
     from bonas.search.minimise import minimise as minimise
     from bonas.search.run import run as run
     from bonas.search.run import run_many as run_many
+    from bonas.search.trust import turbo as turbo
     from bonas.search.types import Trial as Trial
     from bonas.spaces import Choice as Choice
     from bonas.spaces import Float as Float
@@ -57,10 +60,13 @@ _HOMES = {  # name -> the module it lives in
     "Listed": "bonas.spaces",
     "Choice": "bonas.spaces",
     "Space": "bonas.spaces",
+    "add_gp_ucb": "bonas.search.additive",
     "bayes": "bonas.search.bayes",
     "minimise": "bonas.search.minimise",
+    "rembo": "bonas.search.embedded",
     "run": "bonas.search.run",
     "run_many": "bonas.search.run",
+    "turbo": "bonas.search.trust",
     "Trial": "bonas.search.types",
     "ei": "bonas.acquire",
     "log_ei": "bonas.acquire",

@@ -1,6 +1,9 @@
 """Gaussian processes small enough to read: kernels, means, exact regression and the posterior of hyperparameters."""
 
 from bonas.gp import priors as priors
+from bonas.gp.additive import additive as additive
+from bonas.gp.additive import predict_parts as predict_parts
+from bonas.gp.additive import regroup as regroup
 from bonas.gp.basis import affine as affine
 from bonas.gp.basis import basis as basis
 from bonas.gp.basis import line as line
@@ -18,6 +21,10 @@ from bonas.gp.exact import joint as joint
 from bonas.gp.exact import log_evidence as log_evidence
 from bonas.gp.exact import predict as predict
 from bonas.gp.exact import sample as sample
+from bonas.gp.gpar import GPAR as GPAR
+from bonas.gp.gpar import Curves as Curves
+from bonas.gp.gpar import Known as Known
+from bonas.gp.gpar import gpar as gpar
 from bonas.gp.hyper import condition_all as condition_all
 from bonas.gp.hyper import hyperposterior as hyperposterior
 from bonas.gp.hyper import hyperprior as hyperprior
@@ -40,4 +47,7 @@ from bonas.gp.means import constant as constant
 from bonas.gp.means import learned_constant as learned_constant
 from bonas.gp.means import wilton as wilton
 from bonas.gp.means import zero as zero
+from bonas.gp.saas import inverse_squares as inverse_squares
+from bonas.gp.saas import saas as saas
 from bonas.gp.shared import shared as shared
+from bonas.gp.spherical import spherical_linear as spherical_linear

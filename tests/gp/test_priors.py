@@ -7,6 +7,7 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
+from bonas import gp
 from bonas.gp import priors
 
 POINTS = np.array([1e-3, 0.2, 1.0, 1.9, 40.0])
@@ -53,11 +54,51 @@ def test_spearmint_length_scales_are_uniform_up_to_two():
     assert not support(jnp.array([2.1, 2.1, 2.1])).any()
 
 
-@pytest.mark.parametrize("ready", [priors.log_normal, priors.half_cauchy, priors.spearmint])
+@pytest.mark.parametrize("ready", [priors.log_normal, priors.half_cauchy, priors.spearmint, priors.dimension_scaled])
 def test_kernel_priors_have_one_length_scale_a_column(ready):
     prior = ready(5)
     assert prior["lengthscale"].shape() == (5,)
     assert prior["variance"].shape() == ()
+
+
+# Many columns
+
+
+@pytest.mark.parametrize("d", [1, 6, 100])
+def test_dimension_scaled_has_the_numbers_of_the_paper(d):
+    """LogNormal(√2 + log(d)/2, √3): Hvarfner, Hellsten & Nardi 2024; LogNormal(−4, 1) for the noise."""
+    prior = priors.dimension_scaled(d)["lengthscale"]
+    expected = scipy.stats.lognorm(np.sqrt(3.0), scale=np.exp(np.sqrt(2.0)) * np.sqrt(d)).logpdf(POINTS)
+    for point, value in zip(POINTS, expected, strict=True):
+        np.testing.assert_allclose(prior.log_prob(jnp.full(d, point)), np.full(d, value), rtol=1e-10)
+    noise = scipy.stats.lognorm(1.0, scale=np.exp(-4.0)).logpdf(POINTS)
+    np.testing.assert_allclose(priors.dimension_scaled_noise().log_prob(POINTS), noise, rtol=1e-10)
+
+
+def _median_correlation(prior, d):
+    """Between two random points of the unit cube, over 4000 draws of the points and of the length scales."""
+    a_key, b_key, scale_key = jax.random.split(jax.random.key(d), 3)
+    a, b = (jax.random.uniform(key, (4000, d)) for key in (a_key, b_key))
+    lengthscale = prior(d)["lengthscale"].sample(scale_key, (4000,))
+    params = {"variance": jnp.ones(4000), "lengthscale": lengthscale}
+    return float(jnp.median(jax.vmap(gp.matern52().value)(params, a, b)))
+
+
+def _unscaled(d):
+    """The prior of one column, whatever their number."""
+    return {"lengthscale": priors.dimension_scaled(1)["lengthscale"].expand([d])}
+
+
+def test_under_the_dimension_scaled_prior_distant_points_stay_correlated():
+    """From 2 to 200 columns; the standard error of a median over 4000 draws is below 0.01."""
+    found = {d: _median_correlation(priors.dimension_scaled, d) for d in (2, 20, 200)}
+    assert min(found.values()) > 0.3, found
+
+
+@pytest.mark.parametrize("prior", [_unscaled, priors.half_cauchy, priors.spearmint])
+def test_under_priors_that_do_not_know_the_dimension_correlations_vanish(prior):
+    assert _median_correlation(prior, 2) > 0.05
+    assert _median_correlation(prior, 200) < 1e-3
 
 
 # The horseshoe

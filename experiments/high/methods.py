@@ -1,0 +1,104 @@
+"""The searches that are compared, and what each assumes. One entry of METHODS is all that a new one needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+from high.cases import AXES, GROUPS, LINE, NONE, PLANE, SMOOTH, Case
+
+import bonas
+from bonas import gp, surrogates
+from bonas.acquire.maximise import shifted, sobol
+from bonas.search import Search
+from bonas.search import random as random_search
+from bonas.search import sobol as sobol_search
+
+CHANCE, EVEN = "random", "Sobol"
+SAAS, NETWORK = "SAAS by NUTS", "network by HMC"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A search of a case, and what it assumes of it."""
+
+    search: Callable[[Case, object], Search]
+    needs: str = NONE
+    told: bool = False  # it is told the groups, so that it runs where there are such alone
+    dear: bool = False  # there is time for fewer seeds
+    uses: tuple[str, ...] = ()  # the fields of Config that a run depends on, besides `evaluations` and `initial`
+
+
+def _gp(make_kernel, **settings) -> Callable[[Case, object], Search]:
+    """log EI under a GP of plain values: these methods differ in kernel and priors alone."""
+
+    def search(case: Case, config) -> Search:
+        return _bayes(case, config, surrogates.gp(make_kernel(), steps=config.steps, **settings))
+
+    return search
+
+
+def _bayes(case: Case, config, surrogate) -> Search:
+    return bonas.bayes(case.problem.space, surrogate=surrogate, initial=config.initial, output="plain")
+
+
+def _rembo(kernel: str) -> Callable[[Case, object], Search]:
+    def search(case: Case, config) -> Search:
+        each = -(-config.initial // config.embeddings)
+        settings = {"dim": case.directions, "embeddings": config.embeddings, "kernel": kernel, "initial": each}
+        return bonas.rembo(case.problem.space, output="plain", **settings)
+
+    return search
+
+
+def _sum(case: Case, config, groups="learned") -> Search:
+    return bonas.add_gp_ucb(case.problem.space, groups=groups, every=config.every, initial=config.initial, output="plain")
+
+
+def _saas(case: Case, config) -> Search:
+    settings = {"every": config.every, "samples": config.saas_samples, "burn": config.saas_burn, "depth": config.saas_depth}
+    return _bayes(case, config, surrogates.saas(thin=config.saas_thin, **settings))
+
+
+def _network(case: Case, config) -> Search:
+    settings = {"chains": config.chains, "samples": config.draws, "burn": config.burn, "first": config.first}
+    return _bayes(case, config, surrogates.hmc_network(config.widths, steps=config.leapfrogs, dtype="float32", **settings))
+
+
+def _turbo(case: Case, config) -> Search:
+    return bonas.turbo(case.problem.space, initial=config.initial, candidates=config.candidates)
+
+
+def _started(case: Case, config) -> Search:
+    """Random search from the initial points that `bonas.bayes` and `bonas.turbo` have for the same key."""
+    search = random_search(case.problem.space)
+
+    def init(key: jax.Array, capacity: int):
+        state = search.init(key, capacity)
+        design = search.space.spread(shifted(key, sobol(config.initial, search.space.dim)))
+        return state._replace(plan=jnp.concatenate([design, state.plan]), times=jnp.pad(state.times, (config.initial, 0)))
+
+    return replace(search, init=init)
+
+
+FIT = ("steps",)
+METHODS = {
+    CHANCE: Method(_started),
+    EVEN: Method(lambda case, config: sobol_search(case.problem.space)),
+    "Matérn": Method(_gp(gp.matern52), SMOOTH, uses=FIT),
+    "Matérn, short scales": Method(_gp(lambda: gp.matern52(gp.priors.spearmint)), SMOOTH, uses=FIT),
+    "Matérn, long scales": Method(
+        _gp(lambda: gp.matern52(gp.priors.dimension_scaled), noise=gp.priors.dimension_scaled_noise), SMOOTH, uses=FIT
+    ),
+    "linear": Method(_gp(gp.linear), LINE, uses=FIT),
+    "linear on a sphere": Method(_gp(gp.spherical_linear), LINE, uses=FIT),
+    "REMBO, low": Method(_rembo("low"), PLANE, uses=("embeddings",)),
+    "REMBO, high": Method(_rembo("high"), PLANE, uses=("embeddings",)),
+    "TuRBO-1": Method(_turbo, SMOOTH, uses=("candidates",)),
+    "Add-GP-UCB": Method(_sum, GROUPS, dear=True, uses=("every",)),
+    "Add-GP-UCB, told": Method(
+        lambda case, config: _sum(case, config, case.groups), GROUPS, told=True, dear=True, uses=("every",)
+    ),
+    NETWORK: Method(_network, NONE, dear=True, uses=("widths", "chains", "draws", "burn", "first", "leapfrogs")),
+    SAAS: Method(_saas, AXES, dear=True, uses=("every", "saas_samples", "saas_thin", "saas_burn", "saas_depth")),
+}
