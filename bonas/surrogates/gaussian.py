@@ -79,7 +79,8 @@ def gp(
         return state._replace(posterior=condition(target_of(data), state.z, data))
 
     def refresh(data: Dataset, state: GPState) -> tuple[GPState, FitInfo]:
-        density, yes = jax.vmap(target_of(data).maximising)(state.z).mean(), jnp.asarray(True)
+        target, yes = target_of(data), jnp.asarray(True)
+        density = jax.vmap(target.maximising if infer == "map" else target.sampling)(state.z).mean()  # the one that fit reports
         state = update(data, state)
         return state, FitInfo(density, yes, yes, state.posterior.jitter.max())
 

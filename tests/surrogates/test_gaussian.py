@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import bonas
 from bonas import surrogates
@@ -29,3 +30,11 @@ def test_without_burn_in_the_chain_begins_where_the_last_fit_ended():
 def test_two_sweeps_are_burnt_by_default():
     for one, other in zip(jax.tree.leaves(fitted()[1].z), jax.tree.leaves(fitted(burn=2)[1].z), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("infer", ["map", "slice"])
+def test_a_fit_and_the_same_parameters_given_the_same_data_report_one_density(infer):
+    """Scales of the output are compared by it, some of them fitted and some refreshed."""
+    model = surrogates.gp(infer=infer, samples=3)
+    state, info = model.fit(jax.random.key(0), DATA, model.init(8, 1, 1))
+    np.testing.assert_allclose(model.refresh(DATA, state)[1].log_density, info.log_density, rtol=1e-8)
