@@ -94,10 +94,10 @@ class BNN:
 
 
 def _layers(bnn: BNN, function: Callable[..., Array], *trees: Weights) -> Weights:
-    """function(index, width scale, group, *leaves) of every parameter."""
+    """function(index, width scale, group, *leaves) of every parameter; of the first layers, where the trees have no more."""
     layers = len(bnn.indices)
     kernels, biases = [], []
-    for i, index in enumerate(bnn.indices):
+    for i, index in enumerate(bnn.indices[: len(trees[0].kernels)]):
         width = stable.width_scale(index, bnn.sizes[i]) if bnn.scaled and i > 0 else 1.0
         group, of_bias = (0, 0) if bnn.shared else (i, layers + i)
         kernels.append(function(index, width, group, *(tree.kernels[i] for tree in trees)))
@@ -121,7 +121,8 @@ def draw_precisions(key: Array, bnn: BNN, dtype=None) -> Precisions:
 
 def _gamma(key: Array, shape: Precisions, rate: Precisions) -> Precisions:
     """Draws of Gamma distributions, all at once: they are dear to compile."""
-    drawn = jax.random.gamma(key, jnp.append(shape.weights, shape.noise))
+    shapes = jnp.append(shape.weights, shape.noise)
+    drawn = jax.random.gamma(key, shapes, dtype=shapes.dtype)  # by default it is drawn in float64
     return Precisions(drawn[:-1] / rate.weights, drawn[-1] / rate.noise)
 
 
@@ -151,11 +152,22 @@ def weights_at(bnn: BNN, position: Weights, precisions: Precisions) -> Weights:
 
 def apply(bnn: BNN, weights: Weights, x: Array) -> Array:
     """Outputs (n, outputs) of one network for rows x (n, inputs): Agrawal, eqs. 2.1, 2.2, of any depth."""
+    last = apply_hidden(bnn, without_output(weights), x)
+    return last @ weights.kernels[-1] + weights.biases[-1][None, :]
+
+
+def apply_hidden(bnn: BNN, hidden: Weights, x: Array) -> Array:
+    """What the units of the last hidden layer say (n, units); `hidden` are the weights without those of the output."""
     if x.shape[1] != bnn.inputs:
         raise ValueError(f"expected rows of {bnn.inputs} inputs; got shape {x.shape}")
-    for kernel, bias in zip(weights.kernels[:-1], weights.biases[:-1], strict=True):
+    for kernel, bias in zip(*hidden, strict=True):
         x = HIDDEN[bnn.activation](x @ kernel + bias[None, :])
-    return x @ weights.kernels[-1] + weights.biases[-1][None, :]
+    return x
+
+
+def without_output(weights: Weights) -> Weights:
+    """All layers but the last."""
+    return Weights(weights.kernels[:-1], weights.biases[:-1])
 
 
 def squared_error(bnn: BNN, weights: Weights, data: Dataset) -> Array:
@@ -169,18 +181,29 @@ def energy(bnn: BNN, position: Weights, precisions: Precisions, data: Dataset) -
 
     For a normal prior the first term is τ_p Σ θ² / 2 (G-D5).
     """
-
-    def prior(index, width, group, leaf):
-        unit = leaf if bnn.whitened else leaf * (jnp.sqrt(precisions.weights[group]) / width)
-        return -stable.log_latent(index, unit)
-
     error = squared_error(bnn, weights_at(bnn, position, precisions), data)
-    return _total(_layers(bnn, prior, position)) + 0.5 * precisions.noise * error
+    return 0.5 * precisions.noise * error - log_prior(bnn, position, precisions)
+
+
+def log_prior(bnn: BNN, position: Weights, precisions: Precisions) -> Array:
+    """Of a position, or of its first layers, up to what depends on the precisions alone."""
+
+    def one(index, width, group, leaf):
+        unit = leaf if bnn.whitened else leaf * (jnp.sqrt(precisions.weights[group]) / width)
+        return stable.log_latent(index, unit)
+
+    return _total(_layers(bnn, one, position))
 
 
 def joint_log_density(bnn: BNN, position: Weights, logs: Precisions, data: Dataset) -> Array:
     """Of the position and the logarithms of the precisions together, up to what depends on neither."""
-    precisions = Precisions(jnp.exp(logs.weights), jnp.exp(logs.noise))
+    precisions = jax.tree.map(jnp.exp, logs)
+    of_data = 0.5 * data.mask.sum() * logs.noise
+    return log_precisions(bnn, position, logs) + of_data - energy(bnn, position, precisions, data)
+
+
+def log_precisions(bnn: BNN, position: Weights, logs: Precisions) -> Array:
+    """The prior of the logarithms, and what the prior of the position lacks without them."""
 
     def volume(index, width, group, leaf):  # of a weight's own density, which is wider where the precision is small
         return 0.5 * leaf.size * logs.weights[group] * (not bnn.whitened)
@@ -189,8 +212,7 @@ def joint_log_density(bnn: BNN, position: Weights, logs: Precisions, data: Datas
         return jnp.sum(prior[0] * log - prior[1] * jnp.exp(log))
 
     hyper = gamma(bnn.weight_prior, logs.weights) + gamma(bnn.noise_prior, logs.noise)
-    volumes = _total(_layers(bnn, volume, position)) + 0.5 * data.mask.sum() * logs.noise
-    return hyper + volumes - energy(bnn, position, precisions, data)
+    return hyper + _total(_layers(bnn, volume, position))
 
 
 class Conditional(NamedTuple):

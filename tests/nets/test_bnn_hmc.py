@@ -173,8 +173,9 @@ def test_within_gibbs_without_draws_is_hmc():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("output", bnn_hmc.OUTPUT)
 @pytest.mark.parametrize("precisions", ["gibbs", "joint"])
-def test_simulation_based_calibration_of_the_precisions(precisions):
+def test_simulation_based_calibration_of_the_precisions(precisions, output):
     """Talts et al. 2018: the rank of a prior draw among posterior ones, given data made with it, is uniform; 200 data sets."""
     x = jnp.linspace(-1.0, 1.0, 8)[:, None]
 
@@ -184,7 +185,7 @@ def test_simulation_based_calibration_of_the_precisions(precisions):
         mean = model.apply(SMALL, model.weights_at(SMALL, truth.position, truth.aside), x)
         y = mean + jax.random.normal(noise_key, mean.shape) / jnp.sqrt(truth.aside.noise)
         data = bonas.Dataset(x, y, jnp.ones(y.shape, bool), jnp.asarray(8))
-        settings = {"samples": 39, "burn": 400, "thin": 20, "steps": 10, "precisions": precisions}
+        settings = {"samples": 39, "burn": 400, "thin": 20, "steps": 10, "precisions": precisions, "output": output}
         draws, _, _ = bnn_hmc.sample(run_key, SMALL, data, bnn_hmc.begin(start_key, SMALL, 1), **settings)
         below = jax.tree.map(lambda drawn, true: (drawn[0] < true[None]).sum(axis=0), draws.precisions, truth.aside)
         return jnp.append(below.weights, below.noise)
