@@ -128,3 +128,16 @@ def test_single_precision_stays_where_it_is_asked_for():
 def test_output_layers_without_a_closed_form_are_refused(network, output, message):
     with pytest.raises(ValueError, match=message):
         bnn_hmc.sample(KEY, network, LINE, bnn_hmc.begin(KEY, network, 1), output=output)
+
+
+def test_many_data_are_seen_through_the_matrix_of_the_features():
+    """Two ways to one evidence, and to its gradient; rows that are not there change neither."""
+    features = jax.random.normal(KEY, (40, 4))
+    y, mask = features @ jnp.array([1.0, -2.0, 0.5, 0.0]) + 0.3, jnp.arange(40) < 33
+    y, features = jnp.where(mask, y, 0.0), features.at[35:].set(7.0)
+
+    def both(evidence):
+        return jax.value_and_grad(evidence, (0, 3))(features, y, mask, jnp.asarray(0.1))
+
+    for one, other in zip(*(jax.tree.leaves(both(way)) for way in (bnn_linear._by_rows, bnn_linear._by_features)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
