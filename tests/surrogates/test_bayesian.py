@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 import bonas
-from bonas.surrogates.bayesian import _condition, hmc_network
+from bonas.surrogates.bayesian import hmc_network
 from bonas.surrogates.last_layer import last_layer
+from bonas.surrogates.readings import condition
 
 MODELS = {
-    "hmc": hmc_network((12,), chains=4, samples=100, first=200),
-    "nuts": hmc_network((12,), chains=2, samples=40, first=60, method="nuts", target=0.8, depth=5),
-    "float32": hmc_network((12,), chains=4, samples=100, first=200, dtype="float32", precisions="joint"),
+    "hmc": hmc_network((12,), chains=4, first=100, steps=20),
+    "sampled": hmc_network(
+        (12,), output="sampled", precisions="gibbs", noise_prior=(10.0, 0.02), chains=4, samples=100, first=200, steps=20
+    ),
     "last layer": last_layer((12, 12), steps=300, samples=4),
 }
 KEY = jax.random.key(0)
@@ -40,88 +42,9 @@ def _fitted(name):
     return _fit(name)(KEY, DATA, MODELS[name].init(12, 2, 1))
 
 
-@pytest.fixture(params=list(MODELS))
-def name(request):
-    return request.param
-
-
-def test_shapes_are_those_of_the_interface(name):
-    model, (state, info) = MODELS[name], _fitted(name)
-    assert info.finite
-    mean, std = _predict(name)(state, POINTS)
-    s = len(mean)
-    assert mean.shape == std.shape == (s, 30)
-    assert s == (4 if name == "last layer" else 1)
-    assert (std > 0.0).all()
-    assert model.covariance(state, POINTS, POINTS[:3]).shape == (s, 30, 3)
-    assert model.sample(KEY, state, POINTS, 7).shape == (7, 30)
-    assert mean.dtype == std.dtype == POINTS.dtype
-
-
-def test_a_state_keeps_its_shapes(name):
-    first = MODELS[name].init(12, 2, 1)
-    later = [_fitted(name)[0], jax.eval_shape(MODELS[name].update, DATA, _fitted(name)[0])]
-    for state in later:
-        assert jax.tree.structure(first) == jax.tree.structure(state)
-        for one, other in zip(jax.tree.leaves(first), jax.tree.leaves(state), strict=True):
-            assert (one.shape, one.dtype) == (other.shape, other.dtype)
-
-
-def test_draws_have_the_moments_of_the_prediction(name):
-    """4000 draws: five standard errors of their mean and of their covariance, for values within two of their deviations."""
-    state = _fitted(name)[0]
-    draws = np.asarray(jax.jit(MODELS[name].sample, static_argnums=3)(KEY, state, POINTS, 4000))
-    means, stds = (np.asarray(field) for field in _predict(name)(state, POINTS))
-    covariances = np.asarray(MODELS[name].covariance(state, POINTS, POINTS))
-    np.testing.assert_allclose(np.diagonal(covariances, axis1=1, axis2=2), stds**2, rtol=1e-4, atol=1e-9)
-    centred = means - means.mean(axis=0)
-    covariance = covariances.mean(axis=0) + centred.T @ centred / len(means)
-    std = np.sqrt(np.diag(covariance))
-    assert (np.abs(draws.mean(axis=0) - means.mean(axis=0)) < 5 * std / np.sqrt(4000)).all()
-    assert (np.abs(np.cov(draws.T) - covariance) < 5 * 2 * std[:, None] * std[None, :] / np.sqrt(4000)).all()
-
-
-def test_it_follows_the_data_and_doubts_elsewhere(name):
-    """The values have variance 1."""
-    mean, std = _predict(name)(_fitted(name)[0], jnp.concatenate([DATA.x[:8], jnp.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])]))
-    assert np.sqrt(np.mean((mean.mean(axis=0)[:8] - DATA.y[:8, 0]) ** 2)) < 0.2
-    assert std[:, 8:].mean() > 2 * std[:, :8].mean()
-
-
-@pytest.mark.parametrize("rubbish", [np.nan, 1e6])
-def test_masked_rows_change_nothing(rubbish, name):
-    rows = jnp.arange(12)[:, None] >= 8
-    dirty = DATA._replace(x=jnp.where(rows, rubbish, DATA.x), y=jnp.where(rows, rubbish, DATA.y))
-    state, _ = _fit(name)(KEY, dirty, MODELS[name].init(12, 2, 1))
-    np.testing.assert_array_equal(_predict(name)(state, POINTS).mean, _predict(name)(_fitted(name)[0], POINTS).mean)
-
-
-def test_imagined_values_are_learned(name):
-    state = _fitted(name)[0]
-    corner = jnp.array([[0.9, 0.8]])
-    before = _predict(name)(state, corner)
-    imagined = bonas.append(DATA, corner[0], before.mean.mean() + 1.0)
-    after = _predict(name)(jax.jit(MODELS[name].update)(imagined, state), corner)
-    assert 0.5 < after.mean.mean() - before.mean.mean() < 1.2
-    assert after.std.mean() < 0.5 * before.std.mean()
-
-
-def test_gradients_of_the_prediction_are_those_of_differences(name):
-    state, x, step = _fitted(name)[0], POINTS[:1], 1e-2 if name in ("float32", "last layer") else 1e-5
-
-    def moments(x):
-        return jnp.concatenate([field.ravel() for field in MODELS[name].predict(state, x)])
-
-    gradient = np.asarray(jax.jit(jax.jacobian(moments))(x))[:, 0]
-    for i in range(2):
-        move = step * jnp.eye(2)[i : i + 1]
-        difference = (moments(x + move) - moments(x - move)) / (2 * step)
-        np.testing.assert_allclose(gradient[:, i], difference, rtol=1e-4, atol=1e-2 if step > 1e-4 else 1e-6)
-
-
 def test_equal_models_are_one():
     space = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Choice("x", "y", "z"))
-    assert hmc_network([12], chains=4, samples=100, first=200) is MODELS["hmc"]
+    assert hmc_network([12], chains=4, first=100, steps=20) is MODELS["hmc"]
     assert last_layer([12, 12], steps=300, samples=4) is MODELS["last layer"]
     for model in MODELS.values():
         assert model.adapt(space) is model.adapt(space)
@@ -130,7 +53,7 @@ def test_equal_models_are_one():
 def test_networks_see_options_apart_and_flags():
     """Three options, one number and one flag: what the first layer takes."""
     space = bonas.Space(b=bonas.Choice("x", "y", "z"), a=bonas.Float(0.0, 1.0, when={"b": "x"}))
-    assert MODELS["hmc"].adapt(space).init(4, 2, 1).weights.kernels[0].shape == (100, 5, 12)
+    assert MODELS["hmc"].adapt(space).init(4, 2, 1).draws.weights.kernels[0].shape == (20, 5, 12)
     assert MODELS["last layer"].adapt(space).init(4, 2, 1).params["first"]["kernel"].shape == (5, 12)
 
 
@@ -159,7 +82,7 @@ def test_conditioning_is_that_of_a_gaussian():
     """Against the formulae for a Gaussian with the mean and the covariance of 9 functions at 6 points, 2 of them observed."""
     values, y, noise = RNG.normal(size=(9, 6)), RNG.normal(size=6), 0.3
     new = np.array([False, True, False, False, True, False])
-    mixed = np.asarray(_condition(jnp.asarray(values), jnp.asarray(y), jnp.asarray(new), jnp.asarray(noise))) @ values
+    mixed = np.asarray(condition(jnp.asarray(values), jnp.asarray(y), jnp.asarray(new), jnp.asarray(noise))) @ values
     mean, covariance = values.mean(axis=0), np.cov(values.T, ddof=0)
     gain = covariance[:, new] @ np.linalg.inv(covariance[np.ix_(new, new)] + noise * np.eye(2))
     np.testing.assert_allclose(mixed.mean(axis=0), mean + gain @ (y - mean)[new], rtol=1e-9)
@@ -167,8 +90,54 @@ def test_conditioning_is_that_of_a_gaussian():
 
 
 def test_nothing_imagined_changes_nothing():
+    state = _fitted("sampled")[0]
+    np.testing.assert_allclose(MODELS["sampled"].update(DATA, state).given.mix, state.given.mix, atol=1e-12)
+
+
+def test_output_layers_are_integrated_out_in_closed_form():
+    """Against Bayesian regression on the hidden layer of each network, computed here, and the moments of their mixture."""
     state = _fitted("hmc")[0]
-    np.testing.assert_allclose(MODELS["hmc"].update(DATA, state).mix, state.mix, atol=1e-12)
+    weights, precisions = jax.tree.map(np.asarray, state.draws)
+    means, variances = [], []
+    for i in range(20):
+
+        def hidden(x, i=i):
+            h = np.tanh((2.0 * np.asarray(x) - 1.0) @ weights.kernels[0][i] + weights.biases[0][i])
+            return np.column_stack([h, np.ones(len(h))])
+
+        prior = np.append(np.full(12, 12 * precisions.weights[i, 1]), precisions.weights[i, 3])  # Neal's width scaling
+        rows, there = hidden(DATA.x[:8]), hidden(POINTS)
+        covariance = np.linalg.inv(np.diag(prior) + precisions.noise[i] * rows.T @ rows)
+        means.append(there @ covariance @ rows.T @ np.asarray(DATA.y[:8, 0]) * precisions.noise[i])
+        variances.append(np.sum(there @ covariance * there, axis=1))
+    mean, std = _predict("hmc")(state, POINTS)
+    np.testing.assert_allclose(mean[0], np.mean(means, axis=0), atol=1e-6)
+    np.testing.assert_allclose(std[0], np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0)), atol=1e-6)
+
+
+def test_steps_follow_the_acceptance():
+    """A step that is far too long is shorter after a fit, by more than one trajectory of burn-in would make it."""
+    state = _fitted("hmc")[0]
+    long = state._replace(chains=state.chains._replace(step_size=jnp.ones(4)))
+    after = _fit("hmc")(KEY, DATA, long)[0].chains.step_size
+    assert (after < 0.6).all()
+
+
+def test_a_random_walk_agrees_with_trajectories():
+    """Two units and three values: both have time to mix, and their chains say how well; five standard errors of the means."""
+    data = bonas.dataset(np.array([[0.1], [0.5], [0.9]]), np.array([-1.0, 1.0, 0.0]), 3)
+    points, found = jnp.linspace(0.0, 1.0, 5)[:, None], []
+    settings = {"chains": 8, "samples": 800, "noise_prior": (10.0, 0.1)}
+    for given in ({"method": "hmc", "first": 200, "steps": 10}, {"method": "metropolis", "first": 200, "steps": 100}):
+        model = hmc_network((2,), **settings, **given)
+        state = jax.jit(model.fit)(KEY, data, model.init(3, 1, 1))[0]
+        by_chain = jax.tree.map(lambda leaf: leaf.reshape(8, 100, *leaf.shape[1:]), (state.draws, state.given))
+        each = jax.vmap(lambda draws, given: model.predict(state._replace(draws=draws, given=given), points).mean[0])
+        values = np.asarray(jax.jit(each)(*by_chain))
+        found.append((values.mean(axis=0), values.var(axis=0, ddof=1) / 8))
+    (one, of_one), (other, of_other) = found
+    assert (np.abs(one - other) < 5 * np.sqrt(of_one + of_other)).all()
+    assert (np.sqrt(of_one + of_other) < 0.1).all()
 
 
 # The regression on a last layer
@@ -215,6 +184,8 @@ def test_a_search_finds_the_minimum_of_a_parabola(model):
         (partial(hmc_network, samples=10, chains=3), "a multiple of chains"),
         (partial(hmc_network, method="gibbs"), "expected method in"),
         (partial(hmc_network, floor=0.0), "floor > 0"),
+        (partial(hmc_network, output="exact"), "expected output in"),
+        (partial(hmc_network, method="metropolis", precisions="gibbs"), "joint precisions for metropolis"),
         (partial(hmc_network, activation="swish"), "an activation is one of"),
         (partial(last_layer, widths=()), "a hidden layer"),
     ],
@@ -224,6 +195,7 @@ def test_models_that_make_no_sense_are_refused(make, message):
         make().init(4, 2, 1)
 
 
-def test_several_outputs_are_refused(name):
-    with pytest.raises(ValueError, match="one output; got p = 3"):
-        MODELS[name].init(4, 2, 3)
+def test_several_outputs_are_refused():
+    for model in MODELS.values():
+        with pytest.raises(ValueError, match="one output; got p = 3"):
+            model.init(4, 2, 3)
