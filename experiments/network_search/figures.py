@@ -43,8 +43,10 @@ def efficiency(config, curves: dict[str, dict[str, np.ndarray]], path: Path) -> 
             axis.spines[["top", "right"]].set_visible(False)
     axes[0, 0].set_ylabel("running minimum")
     axes[1, 0].set_ylabel("regret: running minimum − optimum")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
     repeats = max(len(best) for rows in curves.values() for best in rows.values())
-    axes[0, 0].legend(frameon=False, title=f"median, quartiles of {repeats} runs")
+    labels = [f"{label}: median and quartiles of {repeats} runs" for label in labels]
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), len(curves)), frameon=False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 

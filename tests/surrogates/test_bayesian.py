@@ -13,7 +13,7 @@ from bonas.surrogates.last_layer import last_layer
 from bonas.surrogates.readings import condition
 
 MODELS = {
-    "hmc": hmc_network((12,), chains=4, first=100, steps=20),
+    "hmc": hmc_network((12,), chains=4, samples=20, first=100, steps=20),
     "sampled": hmc_network(
         (12,), output="sampled", precisions="gibbs", noise_prior=(10.0, 0.02), chains=4, samples=100, first=200, steps=20
     ),
@@ -44,7 +44,7 @@ def _fitted(name):
 
 def test_equal_models_are_one():
     space = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Choice("x", "y", "z"))
-    assert hmc_network([12], chains=4, first=100, steps=20) is MODELS["hmc"]
+    assert hmc_network([12], chains=4, samples=20, first=100, steps=20) is MODELS["hmc"]
     assert last_layer([12, 12], steps=300, samples=4) is MODELS["last layer"]
     for model in MODELS.values():
         assert model.adapt(space) is model.adapt(space)
