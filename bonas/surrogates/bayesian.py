@@ -25,6 +25,7 @@ from bonas.surrogates.walk import walk
 METHODS = (*TRAJECTORIES, "metropolis")
 # The step size that a new chain begins with: of what few values allow, so that burn-in need not find the way there.
 _FIRST_STEP = 0.05
+_FIRST_NOISE = 0.1  # and the variance of the noise, in variances of the values
 
 
 class HMCState(NamedTuple):
@@ -134,11 +135,16 @@ def _network(recipe: _Recipe, space: Space | None) -> Surrogate:
         return data._replace(x=inputs(data.x))
 
     def begin(key: Array, bnn: BNN, dtype) -> Chain:
-        """Networks from the prior, with as little noise as the prior expects: what is noise is seen when they fit."""
+        """Networks from the prior, and the noise that suits them.
+
+        Hidden layers from the prior fit no better than their number allows, so at first much of the values is noise. With
+        the output layer sampled, or the noise fixed, it is what the prior expects.
+        """
         chain = bnn_hmc.begin(key, bnn, chains, dtype=dtype)
         shape, rate = bnn.noise_prior
-        quiet = jnp.full_like(chain.aside.noise, shape / rate)
-        return Chain(chain.position, chain.aside._replace(noise=quiet), jnp.full_like(chain.step_size, _FIRST_STEP))
+        stays = moves["output"] == "sampled" or moves["precisions"] == "fixed"
+        noise = jnp.full_like(chain.aside.noise, shape / rate if stays else 1.0 / _FIRST_NOISE)
+        return Chain(chain.position, chain.aside._replace(noise=noise), jnp.full_like(chain.step_size, _FIRST_STEP))
 
     def init(capacity: int, d: int, p: int = 1) -> HMCState:
         if p != 1:

@@ -8,15 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from bonas import gp as gaussian
 from bonas.data import Dataset
-from bonas.gp import Prediction, basis, line
-from bonas.linalg import solve_lower, solve_upper
+from bonas.gp import Prediction
+from bonas.linalg import factorise, solve_lower, solve_upper
 from bonas.nets import bnn_hmc, bnn_linear
 from bonas.nets.bnn import BNN, without_output
 from bonas.nets.bnn_hmc import Draws
-
-_SUM = basis(line)  # of features whose weights are standard normal variables
 
 
 class Reading(NamedTuple):
@@ -29,54 +26,61 @@ class Reading(NamedTuple):
     sample: Callable[[Array, Draws, Any, Array, int], Array]  # (k, m)
 
 
+class OutputLayer(NamedTuple):
+    """The normal distribution of an output layer, weights and bias, in units of their prior."""
+
+    mean: Array  # (s, units + 1)
+    lower: Array  # (s, units + 1, units + 1) Cholesky factor of its precision
+    jitter: Array  # (s,) added to that to factorise it; 0 where none was needed
+
+
 @cache
 def linear(bnn: BNN) -> Reading:
-    """Each draw as a Gaussian process, whose features are its last hidden layer (Snoek et al. 2015)."""
+    """Each draw as a Bayesian linear regression on its last hidden layer (Snoek et al. 2015, Section 3)."""
 
     def design(draw: Draws, x: Array) -> Array:
         return bnn_linear.design(bnn, without_output(draw.weights), draw.precisions, x)
 
-    def learn(draws: Draws, data: Dataset):
+    def learn(draws: Draws, data: Dataset) -> OutputLayer:
         def one(draw):
-            seen = data._replace(x=design(draw, data.x))
-            noise = (1.0 / draw.precisions.noise).astype(data.y.dtype)
-            return gaussian.condition(_SUM, {"variance": jnp.ones((), data.y.dtype)}, seen, noise=noise)
+            rows, tau = jnp.where(data.mask, design(draw, data.x), 0.0), draw.precisions.noise.astype(data.y.dtype)
+            units = rows.shape[1]
+            lower, jitter = factorise(jnp.eye(units) + tau * rows.T @ rows, jnp.ones(units, bool))
+            return OutputLayer(solve_upper(lower, solve_lower(lower, tau * (data.y[:, 0] @ rows))), lower, jitter)
 
         return jax.vmap(one)(draws)
 
-    def predict(draws: Draws, given, x: Array) -> Prediction:
-        mean, std = jax.vmap(lambda draw, one: gaussian.predict(one, design(draw, x)))(draws, given)
-        spread = jnp.mean(std**2, axis=0) + jnp.var(mean, axis=0)
+    def each(draws: Draws, given: OutputLayer, x: Array) -> tuple[Array, Array]:
+        """Means (s, m), and points (s, units + 1, m) whose products are covariances."""
+
+        def one(draw, given):
+            rows = design(draw, x)
+            return rows @ given.mean, solve_lower(given.lower, rows.T)
+
+        return jax.vmap(one)(draws, given)
+
+    def predict(draws: Draws, given: OutputLayer, x: Array) -> Prediction:
+        mean, white = each(draws, given, x)
+        spread = jnp.mean(jnp.sum(white**2, axis=1), axis=0) + jnp.var(mean, axis=0)
         return Prediction(mean.mean(axis=0)[None], jnp.sqrt(spread)[None])
 
-    def covariance(draws: Draws, given, x: Array, at: Array) -> Array:
-        def one(draw, given):
-            here, there = design(draw, x), design(draw, at)
-            return (
-                gaussian.covariance(given, here, there),
-                gaussian.predict(given, here).mean,
-                gaussian.predict(given, there).mean,
-            )
-
-        within, here, there = jax.vmap(one)(draws, given)
+    def covariance(draws: Draws, given: OutputLayer, x: Array, at: Array) -> Array:
+        (here, left), (there, right) = each(draws, given, x), each(draws, given, at)
         here, there = (mean - mean.mean(axis=0)[None, :] for mean in (here, there))
-        return (within.mean(axis=0) + here.T @ there / len(here))[None]
+        return ((jnp.einsum("sum,suk->mk", left, right) + here.T @ there) / len(here))[None]
 
-    def sample(key: Array, draws: Draws, given, x: Array, k: int) -> Array:
-        """Output weights from the prior made to agree with the data (Matheron's rule), for networks drawn at random."""
-        which_key, weight_key, noise_key = jax.random.split(key, 3)
-        which = jax.random.randint(which_key, (k,), 0, len(draws.precisions.noise))
+    def sample(key: Array, draws: Draws, given: OutputLayer, x: Array, k: int) -> Array:
+        """Networks drawn at random, with an output layer each."""
+        which_key, weight_key = jax.random.split(key)
+        which = jax.random.randint(which_key, (k,), 0, len(given.mean))
+        normal = jax.random.normal(weight_key, (k, given.mean.shape[1]), given.mean.dtype)
 
-        def one(i, prior, noise):
-            draw, posterior = jax.tree.map(lambda leaf: leaf[i], (draws, given))
-            rows, mask, y = posterior.data.x, posterior.data.mask[:, 0], posterior.data.y[:, 0]
-            imagined = rows @ prior + noise / jnp.sqrt(draw.precisions.noise).astype(y.dtype)
-            error = solve_upper(posterior.lower, solve_lower(posterior.lower, jnp.where(mask, y - imagined, 0.0)))
-            return design(draw, x) @ (prior + jnp.where(mask[:, None], rows, 0.0).T @ error)
+        def one(lane):
+            i, normal = lane
+            draw, layer = jax.tree.map(lambda leaf: leaf[i], (draws, given))
+            return design(draw, x) @ (layer.mean + solve_upper(layer.lower, normal))
 
-        n, units = given.data.x.shape[1:]
-        prior = jax.random.normal(weight_key, (k, units), given.alpha.dtype)
-        return jax.lax.map(lambda lane: one(*lane), (which, prior, jax.random.normal(noise_key, (k, n), given.alpha.dtype)))
+        return jax.lax.map(one, (which, normal))
 
     return Reading(learn, lambda draws, given, data: learn(draws, data), predict, covariance, sample)
 
