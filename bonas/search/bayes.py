@@ -15,8 +15,8 @@ from bonas.acquire.batch import Imagine, believer
 from bonas.acquire.maximise import Maximiser, choose, enumerated, refined, shifted, sobol
 from bonas.data import Dataset
 from bonas.search.outputs import Output, fit_on, log, outputs_of
-from bonas.search.record import Record, asked, blank, check_room, told
-from bonas.search.types import AskInfo, Search, Trial, ask_info, of_batch
+from bonas.search.record import Record, asked, blank, in_turn, told
+from bonas.search.types import AskInfo, Search, Trial, ask_info
 from bonas.spaces import Space
 from bonas.surrogates import FitInfo, Surrogate
 from bonas.surrogates import gp as gp_surrogate
@@ -109,22 +109,12 @@ def _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, ou
         x, state, info = jax.lax.cond(ready, suggest, plan, key, state)
         return x, state._replace(record=asked(state.record, x)), info
 
-    def ask(key: Array, state: BayesState) -> tuple[Array, BayesState, AskInfo]:
-        check_room(state.record, batch)
-
-        def step(state, i):
-            x, state, info = ask_one(jax.random.fold_in(key, i), state)
-            return state, (x, info)
-
-        state, (points, infos) = jax.lax.scan(step, state, jnp.arange(batch))
-        return points, state, of_batch(infos)
-
     def tell(state: BayesState, trial: Trial) -> BayesState:
         space.check(trial.x, "a trial's x", exists=True)
         fine = trial.y > 0.0 if log in outputs else True
         return state._replace(record=told(state.record, trial._replace(ok=trial.ok & fine)))
 
-    return Search(space, init, ask, tell)
+    return Search(space, init, in_turn(ask_one, batch), tell)
 
 
 def look(model: Surrogate, fitted: Any, data: Dataset, record: Record, box: Maximiser, pending: Imagine, key: Array) -> Outlook:

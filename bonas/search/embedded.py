@@ -21,10 +21,11 @@ from bonas.acquire.maximise import choose, refined, shifted, sobol
 from bonas.data import Dataset
 from bonas.gp import priors
 from bonas.search.bayes import impute, look, report
+from bonas.search.box import check_box
 from bonas.search.outputs import Output, fit_on, outputs_of
-from bonas.search.record import Record, asked, blank, check_room, known, told
-from bonas.search.types import AskInfo, Search, Trial, ask_info, of_batch
-from bonas.spaces import Choice, Float, Listed, Space
+from bonas.search.record import Record, asked, blank, in_turn, known, told
+from bonas.search.types import AskInfo, Search, Trial, ask_info
+from bonas.spaces import Float, Space
 from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -71,8 +72,7 @@ def rembo(
     Points y whose x was tried before, in any embedding, are passed over. Where every candidate is such a point, AskInfo.random
     says that a random x was asked instead.
     """
-    if isinstance(space, Listed) or any(isinstance(p, Choice) or p.when is not None for p in space.parameters.values()):
-        raise ValueError(f"an embedding is a plane in a box: it needs a space of numbers without conditions; got {space}")
+    check_box(space, "an embedding is a plane in a box")
     if not 1 <= dim <= space.dim:
         raise ValueError(f"dim is the number of columns of the embedding, from 1 to {space.dim}; got {dim}")
     if kernel not in KERNELS:
@@ -141,21 +141,11 @@ def rembo(
         )
         return x, state, info._replace(random=info.random | again)
 
-    def ask(key: Array, state: EmbeddedState) -> tuple[Array, EmbeddedState, AskInfo]:
-        check_room(state.record, batch)
-
-        def step(state, i):
-            x, state, info = ask_one(jax.random.fold_in(key, i), state)
-            return state, (x, info)
-
-        state, (points, infos) = jax.lax.scan(step, state, jnp.arange(batch))
-        return points, state, of_batch(infos)
-
     def tell(state: EmbeddedState, trial: Trial) -> EmbeddedState:
         space.check(trial.x, "a trial's x", exists=True)
         return state._replace(record=told(state.record, trial))
 
-    return Search(space, init, ask, tell)
+    return Search(space, init, in_turn(ask_one, batch), tell)
 
 
 def onto(matrix: Array, y: Array) -> Array:

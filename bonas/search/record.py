@@ -1,6 +1,7 @@
 """What a search has asked and been told, in arrays of fixed capacity."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.data import Dataset, append, empty
-from bonas.search.types import Trial
+from bonas.search.types import AskInfo, Trial, of_batch
 
 # Two rows are one point where no column differs by more: well above what float32 loses on the way to a configuration and
 # back, well below the step of an integer that takes fewer than 100,000 values.
@@ -85,3 +86,19 @@ def check_room(record: Record, new: ArrayLike) -> None:
     capacity, size = len(record.pending), record.data.size + new
     if not isinstance(size, jax.core.Tracer) and int(size) > capacity:
         raise ValueError(f"the search is full: it was started with room for {capacity} points")
+
+
+def in_turn(ask_one: Callable[[Array, Any], tuple[Array, Any, AskInfo]], batch: int) -> Callable:
+    """The `ask` of a search whose state has a record: `batch` points, each asked with those before it pending."""
+
+    def ask(key: Array, state: Any) -> tuple[Array, Any, AskInfo]:
+        check_room(state.record, batch)
+
+        def step(state, i):
+            x, state, info = ask_one(jax.random.fold_in(key, i), state)
+            return state, (x, info)
+
+        state, (points, infos) = jax.lax.scan(step, state, jnp.arange(batch))
+        return points, state, of_batch(infos)
+
+    return ask

@@ -19,10 +19,11 @@ from bonas.acquire.acquisition import Acquisition, ClosedForm, adapted, pick
 from bonas.acquire.batch import believer, thompson
 from bonas.acquire.maximise import Maximiser, choose, shifted, sobol
 from bonas.search.bayes import impute, look, report
+from bonas.search.box import check_box
 from bonas.search.outputs import Output, fit_on, outputs_of
-from bonas.search.record import Record, asked, blank, check_room, told
-from bonas.search.types import AskInfo, Search, Trial, ask_info, of_batch
-from bonas.spaces import Choice, Int, Listed, Space
+from bonas.search.record import Record, asked, blank, in_turn, told
+from bonas.search.types import AskInfo, Search, Trial, ask_info
+from bonas.spaces import Int, Space
 from bonas.surrogates import GPState, Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -78,8 +79,7 @@ def turbo(
     an empty model. The centre is the point of the run with the least posterior mean. Where a column is a whole number, the
     box reaches to its neighbours at least.
     """
-    if isinstance(space, Listed) or any(isinstance(p, Choice) or p.when is not None for p in space.parameters.values()):
-        raise ValueError(f"a trust region is a box: it needs a space of numbers without conditions; got {space}")
+    check_box(space, "a trust region is a box")
     d = space.dim
     k = 2 * d if initial is None else initial
     m = min(100 * d, _MOST) if candidates is None else candidates
@@ -158,21 +158,11 @@ def turbo(
         x, state, info = jax.lax.cond(ready, suggest, plan, key, state)
         return x, state._replace(record=asked(state.record, x)), info
 
-    def ask(key: Array, state: TrustState) -> tuple[Array, TrustState, AskInfo]:
-        check_room(state.record, batch)
-
-        def step(state, i):
-            x, state, info = ask_one(jax.random.fold_in(key, i), state)
-            return state, (x, info)
-
-        state, (points, infos) = jax.lax.scan(step, state, jnp.arange(batch))
-        return points, state, of_batch(infos)
-
     def tell(state: TrustState, trial: Trial) -> TrustState:
         space.check(trial.x, "a trial's x", exists=True)
         return state._replace(record=told(state.record, trial))
 
-    return Search(space, init, ask, tell)
+    return Search(space, init, in_turn(ask_one, batch), tell)
 
 
 def judge(state: TrustState, initial: int, patience: int) -> TrustState:
