@@ -41,7 +41,7 @@ class Draws(NamedTuple):
     precisions: Precisions  # (chains, s, ...)
 
 
-class _Moved(NamedTuple):
+class Moved(NamedTuple):
     """The part of a network that trajectories move, under which density, and how the rest is found again."""
 
     part: Callable  # position -> what is moved
@@ -50,9 +50,9 @@ class _Moved(NamedTuple):
     complete: Callable  # (key, bnn, what is moved, precisions, data) -> position
 
 
-_MOVED = {
-    "sampled": _Moved(lambda position: position, energy, joint_log_density, lambda key, bnn, position, *_: position),
-    "integrated": _Moved(without_output, bnn_linear.energy, bnn_linear.joint_log_density, bnn_linear.complete),
+MOVED = {
+    "sampled": Moved(lambda position: position, energy, joint_log_density, lambda key, bnn, position, *_: position),
+    "integrated": Moved(without_output, bnn_linear.energy, bnn_linear.joint_log_density, bnn_linear.complete),
 }
 
 
@@ -113,13 +113,13 @@ def sample(
     data = clean(data)
     settings: dict[str, Any] = {"samples": samples, "burn": burn, "thin": thin, "method": method}
     settings |= {"steps": steps, "target": target, "depth": depth}
-    run = partial(_jointly, bnn, data, _MOVED[output], settings)
+    run = partial(_jointly, bnn, data, MOVED[output], settings)
     if precisions != "joint":
-        run = partial(_in_turn, bnn, data, _MOVED[output], settings, hold if precisions == "gibbs" else None)
+        run = partial(_in_turn, bnn, data, MOVED[output], settings, hold if precisions == "gibbs" else None)
     return jax.lax.map(lambda lane: run(*lane), (jax.random.split(key, len(chains.step_size)), chains))
 
 
-def _in_turn(bnn: BNN, data: Dataset, moved: _Moved, settings: dict, hold: int | Array | None, key: Array, chain: Chain):
+def _in_turn(bnn: BNN, data: Dataset, moved: Moved, settings: dict, hold: int | Array | None, key: Array, chain: Chain):
     run_key, complete_key = jax.random.split(key)
 
     def log_density(position, aside):
@@ -135,11 +135,11 @@ def _in_turn(bnn: BNN, data: Dataset, moved: _Moved, settings: dict, hold: int |
 
     start = Chain(moved.part(chain.position), (chain.aside, jnp.zeros((), jnp.int32)), chain.step_size)
     trace, last, info = hmc_within_gibbs(run_key, log_density, None if hold is None else between, start, **settings)
-    draws, chain = _whole(complete_key, bnn, data, moved, trace.position, trace.aside[0])
+    draws, chain = completed(complete_key, bnn, data, moved, trace.position, trace.aside[0])
     return draws, chain._replace(step_size=last.step_size), info
 
 
-def _jointly(bnn: BNN, data: Dataset, moved: _Moved, settings: dict, key: Array, chain: Chain):
+def _jointly(bnn: BNN, data: Dataset, moved: Moved, settings: dict, key: Array, chain: Chain):
     run_key, complete_key = jax.random.split(key)
 
     def log_density(both, aside):
@@ -149,11 +149,11 @@ def _jointly(bnn: BNN, data: Dataset, moved: _Moved, settings: dict, key: Array,
     both = Chain((moved.part(chain.position), jax.tree.map(jnp.log, chain.aside)), (), chain.step_size)
     trace, last, info = hmc_within_gibbs(run_key, log_density, None, both, **settings)
     positions, logs = trace.position
-    draws, chain = _whole(complete_key, bnn, data, moved, positions, jax.tree.map(jnp.exp, logs))
+    draws, chain = completed(complete_key, bnn, data, moved, positions, jax.tree.map(jnp.exp, logs))
     return draws, chain._replace(step_size=last.step_size), info
 
 
-def _whole(key: Array, bnn: BNN, data: Dataset, moved: _Moved, positions: Weights, precisions: Precisions):
+def completed(key: Array, bnn: BNN, data: Dataset, moved: Moved, positions: Weights, precisions: Precisions):
     """The networks of what was moved, leaves (s, ...), and a chain that goes on from the last one."""
 
     def one(key, position, precisions):

@@ -15,7 +15,7 @@ from jax import Array
 from bonas.linalg import safe_sqrt
 from bonas.nets.mlp import ACTIVATIONS, Architecture, Params, Shape, depth_of, draws
 
-HYPER_SHAPE = 4.4798  # of the inverse-gamma prior of a layer's variance (H-D2; Wu et al. 2018) ...
+HYPER_SHAPE = 4.4798  # of the inverse-gamma prior of a layer's variance (H-D2; Wu et al. 2018)
 PRIORS = ("fixed", "layers", "published")
 FORWARD = ("sampled", "deterministic")
 _LOG_2PI = math.log(2.0 * math.pi)
@@ -139,18 +139,15 @@ def _pass(shape: Shape, q: Variational, mask: Params, architecture: Architecture
     """The layers one after the other, linear(number, h, mean, variance) and activate(h); as in `nets.mlp`."""
     spread, depth = variances(q, mask), depth_of(architecture)
 
-    def layer(number, h, mean, variance):
-        return linear(number, h, mean, variance)
-
-    h = activate(layer(0, x, q.mean["first"], spread["first"]))
+    h = activate(linear(0, x, q.mean["first"], spread["first"]))
     for i in range(shape.depth - 1):
         mean, variance = (jax.tree.map(lambda leaf, i=i: leaf[i], tree["hidden"]) for tree in (q.mean, spread))
-        there = activate(layer(i + 1, h, mean, variance))
+        there = activate(linear(i + 1, h, mean, variance))
         h = jax.tree.map(lambda new, old: jnp.where(depth > i + 1, new, old), there, h)
 
     def last(inputs, rows):
         mean, variance = ({"kernel": tree["last"]["kernel"][:rows], "bias": tree["last"]["bias"]} for tree in (q.mean, spread))
-        return layer(shape.depth, inputs, mean, variance)
+        return linear(shape.depth, inputs, mean, variance)
 
     deep, shallow = last(h, shape.width), last(x, shape.inputs)
     return jax.tree.map(lambda a, b: jnp.where(depth > 0, a, b), deep, shallow)

@@ -18,6 +18,7 @@ from bonas.infer import Target, maximise, target
 from bonas.infer.target import choose
 from bonas.spaces import Listed, Space
 from bonas.surrogates.interface import FitInfo, Surrogate
+from bonas.surrogates.posteriors import covariance_each, predict_each, sample_in_turn
 from bonas.surrogates.seldom import seldom
 
 
@@ -136,13 +137,13 @@ def _additive(
         return state, FitInfo(density, yes, yes, state.posterior.jitter.max())
 
     def predict(state: AdditiveState, x: Array) -> Prediction:
-        return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)
+        return predict_each(state.posterior, x)
 
     def covariance(state: AdditiveState, x: Array, at: Array) -> Array:
-        return jax.vmap(gaussian.covariance, (0, None, None))(state.posterior, x, at)
+        return covariance_each(state.posterior, x, at)
 
     def sample(key: Array, state: AdditiveState, x: Array, k: int) -> Array:
-        return gaussian.sample(key, jax.tree.map(lambda leaf: leaf[0], state.posterior), x, k)
+        return sample_in_turn(key, state.posterior, x, k)
 
     def adapt(space: Space) -> Surrogate:
         check_plain(space)

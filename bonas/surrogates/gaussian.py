@@ -14,6 +14,7 @@ from bonas.gp.hyper import Noise
 from bonas.infer import Info, Target, hmc, maximise, nuts, slice_sample
 from bonas.spaces import Space
 from bonas.surrogates.interface import FitInfo, Surrogate
+from bonas.surrogates.posteriors import covariance_each, predict_each, sample_in_turn
 
 
 class GPState(NamedTuple):
@@ -85,18 +86,13 @@ def gp(
         return state, FitInfo(density, yes, yes, state.posterior.jitter.max())
 
     def predict(state: GPState, x: Array) -> Prediction:
-        return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)
+        return predict_each(state.posterior, x)
 
     def covariance(state: GPState, x: Array, at: Array) -> Array:
-        return jax.vmap(gaussian.covariance, (0, None, None))(state.posterior, x, at)
+        return covariance_each(state.posterior, x, at)
 
     def sample(key: Array, state: GPState, x: Array, k: int) -> Array:
-        """The i-th draw is from the i-th hyperparameter sample, in turn."""
-        each = -(-k // s)
-        draws = jax.vmap(lambda key, posterior: gaussian.sample(key, posterior, x, each))(
-            jax.random.split(key, s), state.posterior
-        )
-        return jnp.swapaxes(draws, 0, 1).reshape(each * s, len(x))[:k]
+        return sample_in_turn(key, state.posterior, x, k)
 
     def adapt(space: Space) -> Surrogate:
         fitting = gaussian.without_order(kernel, space.categories) if kernel else default_kernel(space)

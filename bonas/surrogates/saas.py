@@ -16,6 +16,7 @@ from bonas.infer import Target, nuts
 from bonas.infer.target import choose
 from bonas.spaces import Space
 from bonas.surrogates.interface import FitInfo, Surrogate
+from bonas.surrogates.posteriors import covariance_each, predict_each, sample_in_turn
 from bonas.surrogates.seldom import seldom
 
 
@@ -97,17 +98,13 @@ def _saas(kernel: Kernel, alpha: float, noise: Noise, samples: int, thin: int, b
         )
 
     def predict(state: SAASState, x: Array) -> Prediction:
-        return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)
+        return predict_each(state.posterior, x)
 
     def covariance(state: SAASState, x: Array, at: Array) -> Array:
-        return jax.vmap(gaussian.covariance, (0, None, None))(state.posterior, x, at)
+        return covariance_each(state.posterior, x, at)
 
     def sample(key: Array, state: SAASState, x: Array, k: int) -> Array:
-        """The i-th draw is from the i-th hyperparameter sample, in turn."""
-        each = -(-k // samples)
-        keys = jax.random.split(key, samples)
-        draws = jax.vmap(lambda key, posterior: gaussian.sample(key, posterior, x, each))(keys, state.posterior)
-        return jnp.swapaxes(draws, 0, 1).reshape(each * samples, len(x))[:k]
+        return sample_in_turn(key, state.posterior, x, k)
 
     def adapt(space: Space) -> Surrogate:
         if any(parameter.when is not None for parameter in space.parameters.values()):

@@ -10,9 +10,8 @@ from bonas.data import Dataset
 from bonas.infer.gibbs import Chain
 from bonas.infer.metropolis import metropolis
 from bonas.infer.target import Info
-from bonas.nets import bnn_linear
-from bonas.nets.bnn import BNN, joint_log_density, weights_at, without_output
-from bonas.nets.bnn_hmc import Draws
+from bonas.nets.bnn import BNN
+from bonas.nets.bnn_hmc import MOVED, Draws, completed
 
 _ACCEPT = 0.234  # what a walk in many dimensions should accept, and how far it then goes: Roberts, Gelman & Gilks 1997
 _FAR = 2.38
@@ -36,32 +35,25 @@ def walk(
     settled: whether the chains have been here before, and burn `burn` draws and not `first`. The length of a step changes
     between calls alone.
     """
-    density = joint_log_density if output == "sampled" else bnn_linear.joint_log_density
-    part = (lambda position: position) if output == "sampled" else without_output
+    moved = MOVED[output]
 
     def one(lane):
         key, chain = lane
         run_key, complete_key = jax.random.split(key)
-        start = part(chain.position), jax.tree.map(jnp.log, chain.aside)
+        start = moved.part(chain.position), jax.tree.map(jnp.log, chain.aside)
         size = sum(leaf.size for leaf in jax.tree.leaves(start))
         scale = jnp.where(settled, chain.step_size, _FAR / math.sqrt(size))
 
         def log_density(both):
             position, logs = both
-            return density(bnn, position, logs, data)
+            return moved.joint(bnn, position, logs, data)
 
         def go(burn):
             return metropolis(run_key, log_density, start, samples=samples, burn=burn * thin, thin=thin, scale=scale)
 
         (positions, logs), info = jax.lax.cond(settled, lambda: go(burn), lambda: go(first))
-        precisions = jax.tree.map(jnp.exp, logs)
-        if output != "sampled":
-            keys = jax.random.split(complete_key, samples)
-            complete = jax.vmap(lambda key, position, aside: bnn_linear.complete(key, bnn, position, aside, data))
-            positions = complete(keys, positions, precisions)
-        weights = jax.vmap(lambda position, aside: weights_at(bnn, position, aside))(positions, precisions)
-        position, aside = jax.tree.map(lambda leaf: leaf[-1], (positions, precisions))
+        draws, last = completed(complete_key, bnn, data, moved, positions, jax.tree.map(jnp.exp, logs))
         longer = scale * jnp.exp(jnp.mean(info.accept) - _ACCEPT)
-        return Draws(weights, precisions), Chain(position, aside, longer.astype(chain.step_size.dtype)), info
+        return draws, last._replace(step_size=longer.astype(chain.step_size.dtype)), info
 
     return jax.lax.map(one, (jax.random.split(key, len(chains.step_size)), chains))
