@@ -24,7 +24,8 @@ from bonas.gp.conditional import one_hot
 from bonas.gp.exact import Posterior, Prediction
 from bonas.gp.kernel import Kernel, Params, check_kernel, gram
 from bonas.gp.kernels import matern52
-from bonas.gp.shared import _inputs, _is_distribution
+from bonas.gp.shared import inputs_of
+from bonas.infer.target import is_distribution
 from bonas.linalg import safe_sqrt, solve_lower
 
 ORDER = "order"  # the parameter (d,) that says which columns go together, where that is not fixed
@@ -69,7 +70,7 @@ def _fixed(groups: Groups, base: Kernel) -> SumKernel:
     def rebuild(change, categories):
         if not any(categories):
             return _fixed(groups, base)
-        inputs = _inputs(categories)
+        inputs = inputs_of(categories)
         wider = tuple(tuple(i for column in group for i in inputs[column]) for group in groups)
         return one_hot(categories, _fixed(wider, base))
 
@@ -87,7 +88,7 @@ def grouped(sizes: tuple[int, ...], base: Kernel) -> SumKernel:
     if not sizes or min(sizes) < 1 or list(sizes) != sorted(sizes, reverse=True):
         raise ValueError(f"expected the sizes of one or more groups, at least 1, largest first; got {sizes}")
     d, g, widest = sum(sizes), len(sizes), sizes[0]
-    per_column = jax.tree.map(lambda each: each.shape() == (widest,), base.prior(widest), is_leaf=_is_distribution)
+    per_column = jax.tree.map(lambda each: each.shape() == (widest,), base.prior(widest), is_leaf=is_distribution)
 
     def check_width(width: int) -> None:
         if width != d:

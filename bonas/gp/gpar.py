@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.data import Dataset, clean
+from bonas.data import Dataset, check_closed, clean
 from bonas.gp import exact
 from bonas.gp.exact import Posterior, Prediction
 from bonas.gp.hyper import Noise
@@ -54,6 +53,11 @@ class GPAR:
     replace: bool
     impute: bool
 
+    def check(self, data: Dataset) -> None:
+        """A ValueError that names the row of an output without those before it, unless such are filled in."""
+        if not self.impute:
+            check_closed(data)
+
     def prior(self, d: int, p: int, noise: Noise | None = None) -> dict:
         """The prior of everything unknown, for d columns and p outputs: {"kernel": …, "noise": (p,)}."""
         each = _prior(self, p)(d + p)
@@ -65,17 +69,17 @@ class GPAR:
 
     def condition(self, params: dict, data: Dataset) -> Curves:
         """The model given curves, each output centred and scaled by what was observed of it."""
-        check_closed(data, self.impute)
+        self.check(data)
         return _condition(self, params, data)
 
     def log_evidence(self, params: dict, data: Dataset) -> Array:
         """log p(y | x, params), (): the sum over layers, of outputs centred and scaled."""
-        check_closed(data, self.impute)
+        self.check(data)
         return _log_evidence(self, params, data)
 
     def hyperposterior(self, data: Dataset, *, noise: Noise | None = None) -> Target:
         """p(params | data) for any method of `bonas.infer`: a joint fit of all layers."""
-        check_closed(data, self.impute)
+        self.check(data)
         return target(self.prior(data.x.shape[1], data.y.shape[1], noise), lambda params: _log_evidence(self, params, data))
 
     def predict(self, curves: Curves, x: ArrayLike, known: Known | None = None, *, draws: int = 64) -> Prediction:
@@ -125,19 +129,6 @@ def gpar(
     if markov is not None and markov < 0:
         raise ValueError(f"markov is a number of outputs, or None for all; got {markov}")
     return GPAR(linear_inputs, linear, nonlinear, markov, tied, replace, impute)
-
-
-def check_closed(data: Dataset, impute: bool = False) -> None:
-    """A ValueError that names the row of an output without those before it; outside `jit` alone."""
-    if impute or isinstance(data.mask, jax.core.Tracer):
-        return
-    mask = np.asarray(data.mask)
-    bad = (mask[:, 1:] & ~mask[:, :-1]).any(axis=1)
-    if bad.any():
-        row = int(bad.argmax())
-        raise ValueError(
-            f"row {row} has an output without one before it: observed {mask[row].tolist()}; gpar(impute=True) fills it in"
-        )
 
 
 # One layer: a kernel on the columns (x, y), in which outputs that the layer does not see are zeros.
@@ -277,8 +268,7 @@ def _start(curves: Curves, x: ArrayLike, known: Known | None) -> tuple[Array, Ar
 @jax.jit
 def _ancestral(model: GPAR, curves: Curves, x: Array, y: Array, seen: Array, normal: Array) -> Prediction:
     """Conditional means and deviations (k, m, p) of each output along k curves, drawn by `normal` (k, 1 or m, p)."""
-    p, m = len(curves.noise), len(x)
-    k = len(normal)
+    p, m, k = len(curves.noise), len(x), len(normal)
 
     def layer(drawn, given):
         i, window, posterior, noise = given
@@ -288,8 +278,8 @@ def _ancestral(model: GPAR, curves: Curves, x: Array, y: Array, seen: Array, nor
         value = mean + jnp.sqrt(std**2 + noise) * normal[:, :, i]
         return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], value)), (mean, std)
 
-    start = jnp.zeros((k, m, p), x.dtype)
-    _, (mean, std) = jax.lax.scan(layer, start, (jnp.arange(p), _window(model, p), curves.layers, curves.noise))
+    layers = (jnp.arange(p), _window(model, p), curves.layers, curves.noise)
+    _, (mean, std) = jax.lax.scan(layer, jnp.zeros((k, m, p), x.dtype), layers)
     return Prediction(jnp.moveaxis(mean, 0, 2), jnp.moveaxis(std, 0, 2))
 
 

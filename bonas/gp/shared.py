@@ -11,6 +11,7 @@ from numpyro.distributions import Distribution, ExpandedDistribution
 
 from bonas.gp.conditional import one_hot
 from bonas.gp.kernel import Kernel, Params, check_kernel, check_points, gram
+from bonas.infer.target import is_distribution
 
 
 def shared(kernel: Kernel, groups: Iterable[Iterable[int]]) -> Kernel:
@@ -50,7 +51,7 @@ def _shared(kernel: Kernel, groups: tuple[tuple[int, ...], ...]) -> Kernel:
                 )
             return distribution.base_dist.expand([entries])
 
-        return jax.tree.map(fewer, kernel.prior(d), is_leaf=_is_distribution)
+        return jax.tree.map(fewer, kernel.prior(d), is_leaf=is_distribution)
 
     def spread(params: Params, d: int) -> Params:
         """The parameters of the kernel itself."""
@@ -60,7 +61,7 @@ def _shared(kernel: Kernel, groups: tuple[tuple[int, ...], ...]) -> Kernel:
             per_column = distribution.shape() == (d,) and jnp.ndim(leaf) > 0
             return jnp.asarray(leaf)[position] if per_column else leaf
 
-        return jax.tree.map(more, kernel.prior(d), params, is_leaf=_is_distribution)
+        return jax.tree.map(more, kernel.prior(d), params, is_leaf=is_distribution)
 
     def value(params: Params, a: Array, b: Array) -> Array:
         return kernel.value(spread(params, len(a)), a, b)
@@ -73,7 +74,7 @@ def _shared(kernel: Kernel, groups: tuple[tuple[int, ...], ...]) -> Kernel:
             return _shared(kernel, groups)
         if kernel.categories is not None or kernel.rebuild is not None:
             raise ValueError("of a space with Choices share a kernel that knows them, such as gp.arc(space), or each part")
-        inputs = _inputs(categories)
+        inputs = inputs_of(categories)
         return one_hot(categories, _shared(kernel, tuple(tuple(i for c in group for i in inputs[c]) for group in groups)))
 
     def check(x: np.ndarray) -> None:
@@ -83,11 +84,7 @@ def _shared(kernel: Kernel, groups: tuple[tuple[int, ...], ...]) -> Kernel:
     return Kernel(prior, value, matrix, kernel.categories, rebuild, check)
 
 
-def _inputs(categories: tuple[int, ...]) -> list[range]:
+def inputs_of(categories: tuple[int, ...]) -> list[range]:
     """The inputs that `one_hot` makes of each column."""
     ends = np.cumsum([max(options, 1) for options in categories])
     return [range(end - max(options, 1), end) for end, options in zip(ends, categories, strict=True)]
-
-
-def _is_distribution(node) -> bool:
-    return isinstance(node, Distribution)

@@ -52,7 +52,7 @@ def target(prior: Tree, log_likelihood: Callable[[Tree], Array]) -> Target:
         return jax.tree.map(lambda t, leaf: t.inv(leaf), transforms, params, is_leaf=callable)
 
     def log_prior(params):
-        terms = jax.tree.map(lambda d, leaf: d.log_prob(leaf).sum(), prior, params, is_leaf=_is_distribution)
+        terms = jax.tree.map(lambda d, leaf: d.log_prob(leaf).sum(), prior, params, is_leaf=is_distribution)
         return sum(jax.tree.leaves(terms), jnp.zeros(()))
 
     def log_jacobian(z, params):
@@ -68,23 +68,27 @@ def target(prior: Tree, log_likelihood: Callable[[Tree], Array]) -> Target:
         return log_prior(params) + log_likelihood(params) + log_jacobian(z, params)
 
     def draw(key):
-        leaves, structure = jax.tree.flatten(prior, is_leaf=_is_distribution)
+        leaves, structure = jax.tree.flatten(prior, is_leaf=is_distribution)
         keys = jax.random.split(key, max(len(leaves), 1))
         drawn = [d.sample(k) for d, k in zip(leaves, keys, strict=False)]
         return unconstrain(jax.tree.unflatten(structure, drawn))
 
-    return Target(sampling, maximising, constrain, unconstrain, draw, unconstrain(_map(_middle, prior)))
+        # of a definite kind: what began as a Python number would be compiled once more for the first array in its place
+
+    start = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), unconstrain(_map(_middle, prior)))
+    return Target(sampling, maximising, constrain, unconstrain, draw, start)
 
 
-def _is_distribution(node) -> bool:
+def is_distribution(node) -> bool:
+    """Whether a node of a prior is a leaf."""
     return isinstance(node, dist.Distribution)
 
 
 def _map(function, prior):
-    for leaf in jax.tree.leaves(prior, is_leaf=_is_distribution):
-        if not _is_distribution(leaf) or leaf.support.is_discrete or isinstance(leaf, dist.Delta):
+    for leaf in jax.tree.leaves(prior, is_leaf=is_distribution):
+        if not is_distribution(leaf) or leaf.support.is_discrete or isinstance(leaf, dist.Delta):
             raise ValueError(f"a prior is made of continuous NumPyro distributions; got {leaf!r}")
-    return jax.tree.map(function, prior, is_leaf=_is_distribution)
+    return jax.tree.map(function, prior, is_leaf=is_distribution)
 
 
 def _middle(distribution: dist.Distribution) -> Array:
