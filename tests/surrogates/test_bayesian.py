@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from surrogates.quarter import DATA, POINTS
 
 import bonas
 from bonas.surrogates.bayesian import hmc_network
@@ -21,10 +22,6 @@ MODELS = {
 }
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
-X = RNG.uniform(size=(8, 2)) * 0.5  # one quarter of the square
-Y = np.sin(6.0 * X[:, 0]) + X[:, 1]
-DATA = bonas.dataset(X, (Y - Y.mean()) / Y.std(), capacity=12)
-POINTS = jnp.asarray(RNG.uniform(size=(30, 2)))
 
 
 @cache

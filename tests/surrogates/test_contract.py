@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from surrogates.quarter import DATA, POINTS
 
 import bonas
 from bonas import gp, surrogates
@@ -13,8 +14,10 @@ from bonas.surrogates import hmc_network
 
 SMALL = {"chains": 2, "samples": 20, "first": 50, "steps": 20}
 MODELS = {
-    "gp": surrogates.gp(gp.matern52()),
+    "gp": surrogates.gp(),
     "gp slice": surrogates.gp(gp.matern52(), infer="slice", samples=3),
+    "saas": surrogates.saas(samples=3, thin=1, burn=30, depth=4),
+    "additive": surrogates.additive(((0,), (1,))),
     "hmc": hmc_network((12,), **SMALL),
     "float32": hmc_network((12,), dtype="float32", precisions="gibbs", **SMALL),
     "nuts": hmc_network((12,), **(SMALL | {"method": "nuts", "depth": 4, "first": 30})),
@@ -25,14 +28,9 @@ MODELS = {
     "ensemble": surrogates.ensemble(4, (20, 20)),
     "last layer": surrogates.last_layer((12, 12), steps=300, samples=4),
 }
-SAMPLES = {"gp slice": 3, "last layer": 4}  # the s of those that have hyperparameter samples
+SAMPLES = {"gp slice": 3, "saas": 3, "last layer": 4}  # the s of those that have hyperparameter samples
 SINGLE = ("float32", "ensemble", "last layer")  # networks in float32
 KEY = jax.random.key(0)
-RNG = np.random.default_rng(0)
-X = RNG.uniform(size=(8, 2)) * 0.5  # one quarter of the square
-Y = np.sin(6.0 * X[:, 0]) + X[:, 1]
-DATA = bonas.dataset(X, (Y - Y.mean()) / Y.std(), capacity=12)
-POINTS = jnp.asarray(RNG.uniform(size=(30, 2)))
 CORNERS = jnp.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
 
 
