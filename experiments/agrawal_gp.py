@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
+from network_search.four import EVALUATIONS, INITIAL, KAPPA
 from script import flags, ready, record
 
 import bonas
@@ -23,14 +24,9 @@ from bonas.search import Search, random
 
 @dataclass(frozen=True)
 class Config:
-    initial: tuple[tuple[str, int], ...] = (  # stated, but for the camel, where it is assumed
-        ("forrester", 2),
-        ("rosenbrock", 5),
-        ("mccormick", 5),
-        ("six_hump_camel", 5),
-    )
-    evaluations: int = 40  # not stated; enough for every curve to level off
-    kappa: float = 2.0  # not stated; the usual choice
+    initial: tuple[tuple[str, int], ...] = INITIAL
+    evaluations: int = EVALUATIONS
+    kappa: float = KAPPA
     success: float = 1e-2  # a run whose regret ends below this has found the minimum: no wider than a line of the figure
     repeats: int = 50  # stated
 

@@ -24,6 +24,7 @@ from pathlib import Path
 import jax
 import numpy as np
 from network_search import figures, verdicts
+from network_search.four import EVALUATIONS, INITIAL, KAPPA
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from script import flags, ready, record
 
@@ -35,14 +36,9 @@ from bonas.search import Search
 
 @dataclass(frozen=True)
 class Config:
-    initial: tuple[tuple[str, int], ...] = (  # stated, but for the camel, where it is assumed
-        ("forrester", 2),
-        ("rosenbrock", 5),
-        ("mccormick", 5),
-        ("six_hump_camel", 5),
-    )
-    evaluations: int = 40  # not stated; enough for every curve to level off
-    kappa: float = 2.0  # not stated; the usual choice. At 1 Branin and Levy were found faster, and Forrester much later
+    initial: tuple[tuple[str, int], ...] = INITIAL
+    evaluations: int = EVALUATIONS
+    kappa: float = KAPPA  # at 1 Branin and Levy were found faster, and Forrester much later
     output: str = "tails"  # the scale of all but the GP, which chooses by its evidence: better on other functions than "plain"
     repeats: int = 50  # stated
     others: int = 10  # repeats of the other surrogates
