@@ -1,9 +1,12 @@
 """Neural networks as arrays: many architectures in one shape, and whole training runs in one compiled call."""
 
 from bonas.nets import bnn_hmc as bnn_hmc
+from bonas.nets import bnn_vi as bnn_vi
 from bonas.nets import ensemble as ensemble
+from bonas.nets import pruning as pruning
 from bonas.nets import views as views
 from bonas.nets.bnn import BNN as BNN
+from bonas.nets.bnn_vi import VI as VI
 from bonas.nets.ensemble import Design as Design
 from bonas.nets.ensemble import Ensemble as Ensemble
 from bonas.nets.ensemble import train_ensemble as train_ensemble
@@ -32,3 +35,7 @@ from bonas.nets.train import STATUSES as STATUSES
 from bonas.nets.train import Result as Result
 from bonas.nets.train import evaluate as evaluate
 from bonas.nets.train import train as train
+from bonas.nets.vi_train import Course as Course
+from bonas.nets.vi_train import Traits as Traits
+from bonas.nets.vi_train import train_vi as train_vi
+from bonas.nets.vi_train import train_vi_many as train_vi_many

@@ -115,15 +115,29 @@ def _groups(vi: VI, q: Variational, mask: Params) -> list[list[Part]]:
     return [[part] for group in layers for part in group] if vi.prior == "published" else layers
 
 
+def _total(group: list[Part]) -> tuple[Array, Array]:
+    """Σ(σ² + μ²) over the weights of a group, and how many they are."""
+    squares = [jnp.where(part.mask, jnp.exp(2.0 * part.log_std) + part.mean**2, 0.0).sum() for part in group]
+    return jnp.stack(squares).sum(), jnp.stack([part.mask.sum() for part in group]).sum()
+
+
+def prior_variances(vi: VI, q: Variational, mask: Params, prior_variance: Array) -> Array:
+    """The prior variance of the weights of each layer, s* where it has a hyper-prior: (layers,), the output last."""
+    layers = len(mask["hidden"]["bias"]) + 2
+    if vi.prior == "fixed":
+        return jnp.broadcast_to(prior_variance, (layers,))
+    groups = _groups(vi, q, mask)
+    groups = groups[::2] if vi.prior == "published" else groups  # without the biases' own
+    return jnp.stack([best_variance(*_total(group), prior_variance) for group in groups])
+
+
 def divergence(vi: VI, q: Variational, mask: Params, prior_variance: Array) -> Array:
     """KL(q ‖ prior), (), and for "layers" − Σ log p(s*) too (eqs. 2.15, 2.16, as mended in H-X5)."""
     found = jnp.zeros((), prior_variance.dtype)
     for group in _groups(vi, q, mask):
         variance = prior_variance
         if vi.prior != "fixed":
-            count = jnp.stack([part.mask.sum() for part in group]).sum()
-            squares = [jnp.where(part.mask, jnp.exp(2.0 * part.log_std) + part.mean**2, 0.0).sum() for part in group]
-            total = jnp.stack(squares).sum()
+            total, count = _total(group)
             variance = best_variance(total, count, prior_variance)
             if vi.prior == "layers":  # a layer that is not there has no variance either
                 found -= jnp.where(count > 0, log_inverse_gamma(variance, prior_variance), 0.0)
@@ -171,7 +185,7 @@ def sample_outputs(
     def activate(z):
         return functions[0](z) if len(functions) == 1 else jax.lax.switch(architecture.activation, functions, z)
 
-    return _pass(shape, q, mask, architecture, jnp.broadcast_to(x, (k, *x.shape)), linear, activate)
+    return _pass(shape, q, mask, architecture, x[None], linear, activate)  # the first layer's moments are those of all draws
 
 
 def moments(shape: Shape, q: Variational, mask: Params, architecture: Architecture, x: Array) -> tuple[Array, Array]:

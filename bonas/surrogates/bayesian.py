@@ -23,9 +23,7 @@ from bonas.surrogates.readings import Reading, linear, whole
 from bonas.surrogates.walk import walk
 
 METHODS = (*TRAJECTORIES, "metropolis")
-# The step size that a new chain begins with: of what few values allow, so that burn-in need not find the way there.
-_FIRST_STEP = 0.05
-_FIRST_NOISE = 0.1  # and the variance of the noise, in variances of the values
+_FIRST_NOISE = 0.1  # that a new chain begins with, a variance in variances of the values
 
 
 class HMCState(NamedTuple):
@@ -43,6 +41,7 @@ class _Recipe:
     samples: int
     burn: int
     first: int
+    first_step: float
     floor: float
     network: tuple[tuple[str, Any], ...]  # of BNN
     moves: tuple[tuple[str, Any], ...]  # of bnn_hmc.sample
@@ -57,6 +56,7 @@ def hmc_network(
     samples: int = 40,
     burn: int = 2,
     first: int = 100,
+    first_step: float = 0.05,
     method: str = "hmc",
     precisions: str = "joint",
     steps: int = 40,
@@ -83,6 +83,8 @@ def hmc_network(
         posterior is the same, but the first mixes better, interpolates, and is certain where it should be.
     chains: how many, begun at draws from the prior; `samples` is their total. The first fit burns `first` trajectories a
         chain. Later ones go on from there and burn `burn`.
+    first_step: the leapfrog's step size that a new chain begins with. What tens of values allow; hundreds of them need a
+        smaller one, for burn-in changes it by 2% a trajectory (G-A3), and until it fits none is accepted.
     method: "hmc" with trajectories of `steps` leapfrog steps; "nuts" of at most 2^depth, which burns `first` each time; or
         "metropolis", a baseline: `steps` steps of a random walk in place of each trajectory, with joint precisions.
     floor: of sampled output layers: standard deviation added to that of the networks, in standard deviations of the values,
@@ -97,11 +99,13 @@ def hmc_network(
     Ackley and Levy in two dimensions, and by the regret of searches of Branin, Levy and Hartmann 3. `bayes(output="tails")`
     was better there than plain values: noise is inferred, and among huge values small differences pass for noise.
     """
-    if method not in METHODS or samples % chains or min(samples, chains, first) < 1 or burn < 0 or not floor > 0.0:
+    if method not in METHODS or samples % chains or min(samples, chains, first) < 1 or burn < 0:
         raise ValueError(
-            f"expected method in {METHODS}, samples a multiple of chains, first >= 1, burn >= 0 and floor > 0; "
-            f"got {method!r}, {samples} and {chains}, {first}, {burn} and {floor}"
+            f"expected method in {METHODS}, samples a multiple of chains, first >= 1 and burn >= 0; "
+            f"got {method!r}, {samples} and {chains}, {first} and {burn}"
         )
+    if not (floor > 0.0 and first_step > 0.0):
+        raise ValueError(f"expected floor > 0 and first_step > 0; got {floor} and {first_step}")
     if output not in OUTPUT or (method == "metropolis" and precisions != "joint"):
         raise ValueError(
             f"expected output in {OUTPUT}, and joint precisions for metropolis; got {output!r}, {method!r} and {precisions!r}"
@@ -110,7 +114,9 @@ def hmc_network(
     network |= {"whitened": whitened, "weight_prior": weight_prior, "noise_prior": noise_prior}
     moves = {"method": method, "output": output, "precisions": precisions, "steps": steps, "target": target}
     moves |= {"thin": thin, "depth": depth}
-    return _network(_Recipe(chains, samples, burn, first, floor, tuple(network.items()), tuple(moves.items()), dtype), None)
+    return _network(
+        _Recipe(chains, samples, burn, first, first_step, floor, tuple(network.items()), tuple(moves.items()), dtype), None
+    )
 
 
 @cache
@@ -144,7 +150,7 @@ def _network(recipe: _Recipe, space: Space | None) -> Surrogate:
         shape, rate = bnn.noise_prior
         stays = moves["output"] == "sampled" or moves["precisions"] == "fixed"
         noise = jnp.full_like(chain.aside.noise, shape / rate if stays else 1.0 / _FIRST_NOISE)
-        return Chain(chain.position, chain.aside._replace(noise=noise), jnp.full_like(chain.step_size, _FIRST_STEP))
+        return Chain(chain.position, chain.aside._replace(noise=noise), jnp.full_like(chain.step_size, recipe.first_step))
 
     def init(capacity: int, d: int, p: int = 1) -> HMCState:
         if p != 1:

@@ -19,11 +19,11 @@ from bonas.nets.bnn_hmc import Draws
 class Reading(NamedTuple):
     """Functions of s draws; x (m, inputs) are inputs of the networks, `given` is what the reading made of the data."""
 
-    learn: Callable[[Draws, Dataset], Any]  # -> given, for the data that the draws are fitted to
-    update: Callable[[Draws, Any, Dataset], Any]  # -> given, for those and others, such as imagined ones
-    predict: Callable[[Draws, Any, Array], Prediction]  # (1, m) the moments of the mixture
-    covariance: Callable[[Draws, Any, Array, Array], Array]  # (1, m, k)
-    sample: Callable[[Array, Draws, Any, Array, int], Array]  # (k, m)
+    learn: Callable[[Any, Dataset], Any]  # -> given, for the data that the draws are fitted to
+    update: Callable[[Any, Any, Dataset], Any]  # -> given, for those and others, such as imagined ones
+    predict: Callable[[Any, Any, Array], Prediction]  # (1, m) the moments of the mixture
+    covariance: Callable[[Any, Any, Array, Array], Array]  # (1, m, k)
+    sample: Callable[[Array, Any, Any, Array, int], Array]  # (k, m)
 
 
 class OutputLayer(NamedTuple):
@@ -93,49 +93,55 @@ class Mixed(NamedTuple):
     learned: Array  # (n,) bool: the rows that the networks were given
 
 
-@cache
-def whole(bnn: BNN, floor: float) -> Reading:
-    """Each draw as a function, and a standard deviation `floor` beside that of the functions.
+def functions(plain: Callable[[Any, Array], Array], noise_of: Callable[[Any], Array], floor: float) -> Reading:
+    """Each of s draws as a function, plain(draws, x) -> (s, m), and a standard deviation `floor` beside that of the functions.
 
     An acquisition that took each network for a hyperparameter would see no spread. Imagined values condition the moments as
     they would a Gaussian, by new sums of the same networks (an ensemble Kalman filter: Bishop, Etherton & Majumdar 2001):
-    no chain is run, and draws stay draws of functions.
+    nothing is fitted again, and draws stay draws of functions. noise_of(draws) -> () is the variance of the noise.
     """
 
-    def plain(draws: Draws, x: Array, dtype) -> Array:
-        return bnn_hmc.outputs(bnn, draws.weights, x)[:, :, 0].astype(dtype)
-
-    def outputs(draws: Draws, given: Mixed, x: Array) -> Array:
+    def outputs(draws: Any, given: Mixed, x: Array) -> Array:
         """What each of the functions says (s, m)."""
-        return given.mix @ plain(draws, x, given.mix.dtype)
+        return given.mix @ plain(draws, x).astype(given.mix.dtype)
 
-    def learn(draws: Draws, data: Dataset) -> Mixed:
-        noise = jnp.mean(1.0 / draws.precisions.noise).astype(data.y.dtype)
-        return Mixed(jnp.eye(len(draws.precisions.noise), dtype=data.y.dtype), noise, data.mask[:, 0])
+    def learn(draws: Any, data: Dataset) -> Mixed:
+        dtype, count = data.y.dtype, len(jax.tree.leaves(draws)[0])
+        return Mixed(jnp.eye(count, dtype=dtype), noise_of(draws).astype(dtype), data.mask[:, 0])
 
-    def update(draws: Draws, given: Mixed, data: Dataset) -> Mixed:
+    def update(draws: Any, given: Mixed, data: Dataset) -> Mixed:
         """The moments given the rows that the networks were not fitted to."""
-        new = data.mask[:, 0] & ~given.learned
-        return given._replace(mix=condition(plain(draws, data.x, data.y.dtype), data.y[:, 0], new, given.noise + floor**2))
+        new, values = data.mask[:, 0] & ~given.learned, plain(draws, data.x).astype(data.y.dtype)
+        return given._replace(mix=condition(values, data.y[:, 0], new, given.noise + floor**2))
 
-    def predict(draws: Draws, given: Mixed, x: Array) -> Prediction:
+    def predict(draws: Any, given: Mixed, x: Array) -> Prediction:
         values = outputs(draws, given, x)
         return Prediction(values.mean(axis=0)[None], jnp.sqrt(values.var(axis=0) + floor**2)[None])
 
-    def covariance(draws: Draws, given: Mixed, x: Array, at: Array) -> Array:
+    def covariance(draws: Any, given: Mixed, x: Array, at: Array) -> Array:
         here, there = (
             values - values.mean(axis=0)[None, :] for values in (outputs(draws, given, x), outputs(draws, given, at))
         )
         same = (x[:, None, :] == at[None, :, :]).all(axis=2)
         return (here.T @ there / len(here) + jnp.where(same, floor**2, 0.0))[None]
 
-    def sample(key: Array, draws: Draws, given: Mixed, x: Array, k: int) -> Array:
+    def sample(key: Array, draws: Any, given: Mixed, x: Array, k: int) -> Array:
         """Functions drawn at random from those there are, and the floor as noise."""
         which_key, noise_key = jax.random.split(key)
         which = jax.random.randint(which_key, (k,), 0, len(given.mix))
         return outputs(draws, given, x)[which] + floor * jax.random.normal(noise_key, (k, len(x)), given.mix.dtype)
 
     return Reading(learn, update, predict, covariance, sample)
+
+
+@cache
+def whole(bnn: BNN, floor: float) -> Reading:
+    """Each draw of a chain as a function."""
+
+    def plain(draws: Draws, x: Array) -> Array:
+        return bnn_hmc.outputs(bnn, draws.weights, x)[:, :, 0]
+
+    return functions(plain, lambda draws: jnp.mean(1.0 / draws.precisions.noise), floor)
 
 
 def condition(values: Array, y: Array, new: Array, noise: Array) -> Array:
