@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from bonas.data import standardise as standardise
     from bonas.search.additive import add_gp_ucb as add_gp_ucb
     from bonas.search.bayes import bayes as bayes
+    from bonas.search.curves import curves as curves
     from bonas.search.embedded import rembo as rembo
     from bonas.search.minimise import minimise as minimise
     from bonas.search.run import run as run
     from bonas.search.run import run_many as run_many
+    from bonas.search.run_curves import run_curves as run_curves
+    from bonas.search.run_curves import run_curves_many as run_curves_many
     from bonas.search.trust import turbo as turbo
     from bonas.search.types import Trial as Trial
     from bonas.spaces import Choice as Choice
@@ -62,10 +65,13 @@ _HOMES = {  # name -> the module it lives in
     "Space": "bonas.spaces",
     "add_gp_ucb": "bonas.search.additive",
     "bayes": "bonas.search.bayes",
+    "curves": "bonas.search.curves",
     "minimise": "bonas.search.minimise",
     "rembo": "bonas.search.embedded",
     "run": "bonas.search.run",
     "run_many": "bonas.search.run",
+    "run_curves": "bonas.search.run_curves",
+    "run_curves_many": "bonas.search.run_curves",
     "turbo": "bonas.search.trust",
     "Trial": "bonas.search.types",
     "ei": "bonas.acquire",

@@ -25,6 +25,9 @@ from bonas.gp.gpar import GPAR as GPAR
 from bonas.gp.gpar import Curves as Curves
 from bonas.gp.gpar import Known as Known
 from bonas.gp.gpar import gpar as gpar
+from bonas.gp.gpar_fit import fit_layers as fit_layers
+from bonas.gp.gpar_fit import log_predictive as log_predictive
+from bonas.gp.gpar_pairs import last_covariance as last_covariance
 from bonas.gp.hyper import condition_all as condition_all
 from bonas.gp.hyper import hyperposterior as hyperposterior
 from bonas.gp.hyper import hyperprior as hyperprior

@@ -175,12 +175,14 @@ def sample_outputs(
     For bounds and scores, which take rows one by one; draws of functions need `draw_weights`.
     """
     functions = [ACTIVATIONS[name] for name in shape.activations]
+    hidden_key, output_key = jax.random.split(key)  # few draws of much: random numbers are dear to compile
+    hidden = jax.random.normal(hidden_key, (shape.depth, k, len(x), shape.width), x.dtype)
+    output = jax.random.normal(output_key, (k, len(x), shape.outputs), x.dtype)
 
     def linear(number, h, mean, variance):
         centre = h @ mean["kernel"] + mean["bias"][None, None, :]
         spread = (h * h) @ variance["kernel"] + variance["bias"][None, None, :]
-        noise = jax.random.normal(jax.random.fold_in(key, number), (k, *centre.shape[1:]), x.dtype)
-        return centre + safe_sqrt(spread) * noise
+        return centre + safe_sqrt(spread) * (hidden[number] if number < shape.depth else output)
 
     def activate(z):
         return functions[0](z) if len(functions) == 1 else jax.lax.switch(architecture.activation, functions, z)
@@ -249,11 +251,8 @@ class Scores(NamedTuple):
     rmse_published: Array  # () √ of the mean square over rows and draws, which holds the predictive variance too (H-S3)
 
 
-def scores(
-    key: Array, vi: VI, shape: Shape, q: Variational, mask: Params, architecture: Architecture, x, y, k: int = 100
-) -> Scores:
-    """How well q predicts rows x (n, inputs) with values y (n,), by k draws."""
-    outputs = sample_outputs(key, shape, q, mask, architecture, x, k)
-    density = jax.nn.logsumexp(_log_normal(vi, q, outputs, y), axis=0) - math.log(k)
+def scores(vi: VI, q: Variational, outputs: Array, y: Array) -> Scores:
+    """How well q predicts values y (n,), by k draws of its outputs (k, n, outputs) at their rows."""
+    density = jax.nn.logsumexp(_log_normal(vi, q, outputs, y), axis=0) - math.log(len(outputs))
     away = outputs[:, :, 0] - y[None, :]
     return Scores(density.mean(), jnp.sqrt(jnp.mean(away.mean(axis=0) ** 2)), jnp.sqrt(jnp.mean(away**2)))

@@ -17,12 +17,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.configure import for_long_arrays
-from bonas.nets.bnn_vi import VI, Scores, Variational, divergence, expected_log_likelihood, init, scores
+from bonas.nets.bnn_vi import VI, Scores, Variational, divergence, expected_log_likelihood, init, sample_outputs, scores
 from bonas.nets.mlp import Architecture, Params, Shape, check_architecture, flat, masks, resize, unflat
 from bonas.nets.pruning import active, unit_divergence
 from bonas.nets.settings import Examples
 
 _NARROWEST = 16  # units: below this a narrower shape saves no time
+_AT_ONCE = 10  # draws of all scored rows that are in memory together
 _LANES = 64  # networks that an accelerator trains at once
 _MASK, _INITIAL, _ORDER, _NOISE, _SCORE = range(5)  # what the key of a network is folded with
 
@@ -310,12 +311,19 @@ def _update(run: Run, mask: Params, state: Training) -> tuple[Training, Array]:
 
 
 def _score(run: Run, state: Training) -> tuple[Scores, Scores]:
-    """Of training rows and of validation rows."""
-    data, q, mask = run.data, unpack(state.vector, run.shape), _mask(run)
+    """Of training rows and of validation rows, a few draws at a time."""
+    data, q, mask, draws = run.data, unpack(state.vector, run.shape), _mask(run), run.course.draws
     valid_x, valid_y = jnp.asarray(data.valid_x), jnp.asarray(data.valid_y)
     key = jax.random.fold_in(jax.random.fold_in(run.key, _SCORE), state.step)
     chance = None if data.weight is None else data.weight / jnp.sum(data.weight)
     some = jax.random.choice(key, len(data.x), (min(len(valid_x), len(data.x)),), p=chance)
-    rows = (data.x[some], data.y[some, 0]), (valid_x, valid_y[:, 0])
-    found = [scores(key, run.vi, run.shape, q, mask, run.architecture, *part, k=run.course.draws) for part in rows]
-    return found[0], found[1]
+    x = jnp.concatenate([data.x[some], valid_x])
+    part = next(size for size in range(min(_AT_ONCE, draws), 0, -1) if draws % size == 0)
+
+    def outputs(key):
+        return sample_outputs(key, run.shape, q, mask, run.architecture, x, part)
+
+    found = jax.lax.map(outputs, jax.random.split(key, draws // part)).reshape(draws, len(x), run.shape.outputs)
+    cut = len(some)
+    train = scores(run.vi, q, found[:, :cut], data.y[some, 0])
+    return train, scores(run.vi, q, found[:, cut:], valid_y[:, 0])

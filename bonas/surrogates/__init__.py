@@ -2,8 +2,15 @@
 
 from bonas.surrogates.additive import AdditiveState as AdditiveState
 from bonas.surrogates.additive import additive as additive
+from bonas.surrogates.autoregressive import AutoregressiveState as AutoregressiveState
+from bonas.surrogates.autoregressive import autoregressive as autoregressive
 from bonas.surrogates.bayesian import HMCState as HMCState
 from bonas.surrogates.bayesian import hmc_network as hmc_network
+from bonas.surrogates.curve_model import CurveModel as CurveModel
+from bonas.surrogates.curves import GPARState as GPARState
+from bonas.surrogates.curves import gpar as gpar
+from bonas.surrogates.freeze_thaw import FreezeThawState as FreezeThawState
+from bonas.surrogates.freeze_thaw import freeze_thaw as freeze_thaw
 from bonas.surrogates.gaussian import GPState as GPState
 from bonas.surrogates.gaussian import default_kernel as default_kernel
 from bonas.surrogates.gaussian import gp as gp
@@ -11,7 +18,12 @@ from bonas.surrogates.interface import FitInfo as FitInfo
 from bonas.surrogates.interface import Surrogate as Surrogate
 from bonas.surrogates.last_layer import LastLayerState as LastLayerState
 from bonas.surrogates.last_layer import last_layer as last_layer
+from bonas.surrogates.linear import linear as linear
 from bonas.surrogates.networks import EnsembleState as EnsembleState
 from bonas.surrogates.networks import ensemble as ensemble
+from bonas.surrogates.power_law import PowerLawState as PowerLawState
+from bonas.surrogates.power_law import power_law as power_law
 from bonas.surrogates.saas import SAASState as SAASState
 from bonas.surrogates.saas import saas as saas
+from bonas.surrogates.variational import VariationalState as VariationalState
+from bonas.surrogates.variational import variational_network as variational_network

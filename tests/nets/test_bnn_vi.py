@@ -164,8 +164,8 @@ def test_the_gradient_through_the_best_variance_is_zero_where_its_prior_is_in_th
 def test_scores_take_the_logarithm_of_the_average_density():
     q, mask, architecture = network([4], log_noise=-1.0)
     y = jnp.asarray(X[:, 0])
-    found = bnn_vi.scores(KEY, VI(), SHAPE, q, mask, architecture, jnp.asarray(X), y, 50)
-    outputs = np.asarray(bnn_vi.sample_outputs(KEY, SHAPE, q, mask, architecture, jnp.asarray(X), 50))[:, :, 0]
+    drawn = bnn_vi.sample_outputs(KEY, SHAPE, q, mask, architecture, jnp.asarray(X), 50)
+    found, outputs = bnn_vi.scores(VI(), q, drawn, y), np.asarray(drawn)[:, :, 0]
     density = np.exp(-0.5 * (y[None] - outputs) ** 2 * np.exp(1.0)) / np.sqrt(2 * np.pi * np.exp(-1.0))
     np.testing.assert_allclose(found.log_likelihood, np.log(density.mean(axis=0)).mean(), rtol=1e-10)
     np.testing.assert_allclose(found.rmse, np.sqrt(np.mean((outputs.mean(axis=0) - y) ** 2)), rtol=1e-10)

@@ -18,6 +18,9 @@ MODELS = {
     "gp slice": surrogates.gp(gp.matern52(), infer="slice", samples=3),
     "saas": surrogates.saas(samples=3, thin=1, burn=30, depth=4),
     "additive": surrogates.additive(((0,), (1,))),
+    "linear": surrogates.linear("quadratic"),
+    "gpar": surrogates.gpar(),
+    "gpar slice": surrogates.gpar(infer="slice", samples=3),
     "hmc": hmc_network((12,), **SMALL),
     "float32": hmc_network((12,), dtype="float32", precisions="gibbs", **SMALL),
     "nuts": hmc_network((12,), **(SMALL | {"method": "nuts", "depth": 4, "first": 30})),
@@ -27,8 +30,9 @@ MODELS = {
     ),
     "ensemble": surrogates.ensemble(4, (20, 20)),
     "last layer": surrogates.last_layer((12, 12), steps=300, samples=4),
+    "variational": surrogates.variational_network((12,), members=4, draws=40, steps=600, later=300, samples=2),
 }
-SAMPLES = {"gp slice": 3, "saas": 3, "last layer": 4}  # the s of those that have hyperparameter samples
+SAMPLES = {"gp slice": 3, "gpar slice": 3, "saas": 3, "last layer": 4}  # the s of those that have hyperparameter samples
 SINGLE = ("float32", "ensemble", "last layer")  # networks in float32
 KEY = jax.random.key(0)
 CORNERS = jnp.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])

@@ -1,0 +1,127 @@
+"""The table of trained Bayesian networks: a loader, and how it was packed (`experiments/make_bnn_table.py`).
+
+Datasheet. What: variational networks of 1 to 3 hidden layers on UCI sets, trained by bonas, with validation scores at
+checkpoints; constant widths, and on two sets layers that halve. Why: searches on learning curves can be compared in seconds.
+How: one split and scaling as in Hutchinson's code (H-S4), Adam, one hyper-prior a layer; steps, batches and seeds are kept in
+the file (`settings`). Limits: one split, so scores of networks are correlated through it; validation rows chose nothing in
+training, but a search that looks networks up by them has no test set left. Scores are means over the last updates and over
+draws, so they have noise besides that of seeds; seconds were measured beside other work. The UCI data are not in it.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from bonas.problems.tables import Table, table
+from bonas.spaces import Choice, Int, Listed, Space
+
+FILE = "bnn_table.npz"
+SHIPPED = Path(__file__).parent / "data" / FILE
+METRICS = ("log_likelihood", "rmse", "rmse_published", "train_log_likelihood", "bound", "noise", "seconds")
+_LOSSES = {"log_likelihood": -1.0, "rmse": 1.0, "rmse_published": 1.0}  # what can be minimised, and by which sign
+
+
+class Network(NamedTuple):
+    """An architecture of the table."""
+
+    depth: int
+    width: int  # of the first hidden layer
+    shrinking: bool = False  # each layer has half the units of the one before; else all have as many
+
+    def widths(self) -> list[int]:
+        """Units of each hidden layer."""
+        return [max(self.width >> i, 1) if self.shrinking else self.width for i in range(self.depth)]
+
+
+class Record(NamedTuple):
+    """All that is known of the networks of one set."""
+
+    networks: tuple[Network, ...]  # n of them
+    steps: np.ndarray  # (c,) updates at each checkpoint
+    metrics: dict[str, np.ndarray]  # (n, s, c) each; NaN of a network that diverged, or was trained with fewer seeds
+    active: np.ndarray  # (n, s, c, depth) units in use; -1 where not known
+
+
+def names(path: Path | None = None) -> tuple[str, ...]:
+    """The sets of the table."""
+    return tuple(settings(path)["sets"])
+
+
+def settings(path: Path | None = None) -> dict[str, Any]:
+    """How the networks were trained, by which versions."""
+    with _open(path) as arrays:
+        return json.loads(str(arrays["about"]))
+
+
+def record(name: str, path: Path | None = None) -> Record:
+    """Everything that the table holds of a set."""
+    known = settings(path)
+    if name not in known["sets"]:
+        raise ValueError(f"the table has the sets {', '.join(known['sets'])}; got {name!r}")
+    with _open(path) as arrays:
+        networks = tuple(Network(int(d), int(w), bool(s)) for d, w, s in arrays[f"{name}/networks"])
+        metrics = {metric: arrays[f"{name}/{metric}"] for metric in METRICS}
+        return Record(networks, np.asarray(known["settings"]["checkpoints"]), metrics, arrays[f"{name}/active"])
+
+
+def load(name: str, metric: str = "log_likelihood", *, shrinking: bool = False, path: Path | None = None) -> Table:
+    """The networks of a set as learning curves to search: of the negative log likelihood in nats a row, or an error.
+
+    The space is depth and width, the latter by its logarithm (H-D6, H-S7). shrinking: with those whose layers halve, which
+    a third column tells.
+    """
+    if metric not in _LOSSES:
+        raise ValueError(f"what a search minimises is made of {', '.join(_LOSSES)}; got {metric!r}")
+    found = record(name, path)
+    chosen = [i for i, network in enumerate(found.networks) if shrinking or not network.shrinking]
+    if shrinking and len(chosen) == sum(not network.shrinking for network in found.networks):
+        raise ValueError(f"the table has no shrinking networks of {name}")
+    networks = [found.networks[i] for i in chosen]
+    depths, widths = [network.depth for network in networks], [network.width for network in networks]
+    columns: dict[str, Any] = {"depth": Int(min(depths), max(depths)), "width": Int(min(widths), max(widths), log=True)}
+    kinds: dict[str, list] = {"depth": depths, "width": widths}
+    unit = [parameter.unit(jnp.asarray(kinds[key])) for key, parameter in columns.items()]
+    if shrinking:
+        columns["pattern"] = Choice("constant", "shrinking")
+        unit.append(jnp.asarray([float(network.shrinking) for network in networks]))
+    rows = np.stack(unit, axis=1)
+    values = _LOSSES[metric] * found.metrics[metric][chosen].astype(float)
+    return table(Listed(Space(**columns), rows), found.steps.tolist(), values)
+
+
+def _open(path: Path | None):
+    source = SHIPPED if path is None else Path(path)
+    if not source.is_file():
+        raise FileNotFoundError(f"{source} is not there; experiments/make_bnn_table.py makes it")
+    return np.load(source, allow_pickle=False)
+
+
+def pack(path: Path, rows: list[dict], about: dict) -> None:
+    """Write the rows of `experiments/make_bnn_table.py` as one compressed file."""
+    arrays: dict[str, np.ndarray] = {}
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    for name in sets:
+        own = [row for row in rows if row["set"] == name]
+        networks = list(dict.fromkeys(tuple(row["network"]) for row in own))
+        seeds, (steps, layers) = max(row["seed"] for row in own) + 1, np.shape(own[0]["active"])
+        place = {network: i for i, network in enumerate(networks)}
+        arrays[f"{name}/networks"] = np.asarray(networks, np.int16)
+        blocks = {metric: np.full((len(networks), seeds, steps), np.nan, np.float32) for metric in METRICS}
+        active = np.full((len(networks), seeds, steps, layers), -1, np.int16)
+        for row in own:
+            at = place[tuple(row["network"])], row["seed"]
+            active[at] = row["active"]
+            for metric, block in blocks.items():
+                block[at] = np.asarray(row[metric], np.float32)
+        arrays |= {f"{name}/{metric}": block for metric, block in blocks.items()} | {f"{name}/active": active}
+    arrays["about"] = np.asarray(json.dumps({**about, "sets": sets}))
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+
+
+def digest(path: Path) -> str:
+    """The sha256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,54 @@
+"""The searches of hutchinson_search.py, by name."""
+
+import bonas
+from bonas import search, surrogates
+from bonas.problems.tables import Table
+
+MAIN = (
+    "bonas",
+    "Algorithm 2",
+    "final-performance BO",
+    "random",
+    "evolution",
+    "successive halving",
+    "Hyperband",
+    "one epoch, top 4",
+)
+VARIANTS = (
+    "Algorithm 2, PI",
+    "Algorithm 2, UCB",
+    "Algorithm 2, 10 draws",
+    "Algorithm 2, 3 draws",
+    "bonas, looks",
+    "bonas, freeze-thaw",
+    "bonas, power laws",
+)
+_BATCH = 4  # networks that advance side by side in Algorithm 2 (H-E5)
+
+
+def make(name: str, table: Table) -> bonas.search.types.Search:
+    """The search for a table."""
+    space, steps = table.space, tuple(table.steps.tolist())
+
+    def published(acquisition: str = "ei", draws: int = 50):
+        # one set of 50 draws, or disjoint sets of fewer, as in the author's code (H-S7)
+        several = {"batch": _BATCH, "draws": draws, "disjoint": draws < 50}
+        return search.curves(space, steps, variant="published", acquisition=acquisition, **several)
+
+    return {
+        "bonas": lambda: search.curves(space, steps),
+        "bonas, looks": lambda: search.curves(space, steps, variant="look"),
+        "bonas, freeze-thaw": lambda: search.curves(space, steps, model=surrogates.freeze_thaw()),
+        "bonas, power laws": lambda: search.curves(space, steps, model=surrogates.power_law()),
+        "Algorithm 2": published,
+        "Algorithm 2, PI": lambda: published("pi"),
+        "Algorithm 2, UCB": lambda: published("ucb"),
+        "Algorithm 2, 10 draws": lambda: published(draws=10),
+        "Algorithm 2, 3 draws": lambda: published(draws=3),
+        "final-performance BO": lambda: search.whole(search.bayes(space, initial=5), steps),
+        "random": lambda: search.whole(search.random(space), steps),
+        "evolution": lambda: search.whole(search.evolution(space), steps),
+        "successive halving": lambda: search.successive_halving(space, steps),
+        "Hyperband": lambda: search.hyperband(space, steps),
+        "one epoch, top 4": lambda: search.top_k(space, steps),
+    }[name]()

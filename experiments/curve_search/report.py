@@ -1,0 +1,131 @@
+"""Figures 5.7 to 5.14 and the table of hutchinson_search.py."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from script import pairs
+
+OURS, BASELINES = (
+    "bonas",
+    ("final-performance BO", "random", "evolution", "successive halving", "Hyperband", "one epoch, top 4"),
+)
+
+
+def curves(config, known: dict, name: str, method: str) -> np.ndarray:
+    """(seeds, points) regrets; before the first network is complete, the first regret."""
+    rows = [known[name, method, seed] for seed in range(config.seeds)]
+    values = np.array([[np.nan if value is None else value for value in row] for row in rows])
+    for row in values:
+        there = np.flatnonzero(np.isfinite(row))
+        if len(there):
+            row[: there[0]] = row[there[0]]
+    return values
+
+
+def summary(config, names: list[str], known: dict) -> dict:
+    """Mean regrets at half and at the whole of the budget, and pairs of seeds against ours."""
+    found: dict = {}
+    for name in names:
+        every = {method: curves(config, known, name, method) for method in config.methods}
+        found[name] = {
+            method: {
+                "half": float(np.nanmean(values[:, config.points // 2 - 1])),
+                "end": float(np.nanmean(values[:, -1])),
+                "error": float(np.nanstd(values[:, -1]) / np.sqrt(config.seeds)),
+                "deviation": float(np.nanstd(values[:, -1])),
+                **(
+                    {}
+                    if method == OURS
+                    else {"ours_against_it": pairs.against(every[OURS][:, -1], values[:, -1], config.resamples)}
+                ),
+                **(
+                    {}
+                    if method == OURS
+                    else {
+                        "ours_against_it_along": pairs.against(
+                            np.nanmean(every[OURS], axis=1), np.nanmean(values, axis=1), config.resamples
+                        )
+                    }
+                ),
+                "ours_reaches_its_end_at": _reaches(every[OURS], values),
+            }
+            for method, values in every.items()
+        }
+    return {"results": found, "verdicts": verdicts(config, found)}
+
+
+def _reaches(ours: np.ndarray, theirs: np.ndarray) -> float | None:
+    """The share of the budget after which our mean regret is no more than theirs in the end."""
+    there = np.flatnonzero(np.nanmean(ours, axis=0) <= np.nanmean(theirs[:, -1]) + 1e-12)
+    return float((there[0] + 1) / ours.shape[1]) if len(there) else None
+
+
+def verdicts(config, found: dict) -> dict:
+    """Against random search and against the best baseline, by the mean regret along the budget and in the end."""
+    made: dict = {}
+    for name, rows in found.items():
+        rivals = [method for method in BASELINES if method in rows]
+        best = min(rivals, key=lambda method: rows[method]["end"])
+        final = rows.get("final-performance BO")
+        made[name] = {
+            "against_random": rows["random"]["ours_against_it_along"]["verdict"] if "random" in rows else None,
+            "best_baseline": best,
+            "against_best_baseline": rows[best]["ours_against_it"]["verdict"],
+            "share_of_steps_of_final_performance": final["ours_reaches_its_end_at"] if final else None,
+        }
+    return made
+
+
+def draw(config, sizes: dict, known: dict, folder: Path) -> None:
+    """For each set the mean regret with its standard error over seeds, and below it the standard deviation."""
+    names = list(sizes)
+    for first in range(0, len(names), 4):
+        some = names[first : first + 4]
+        figure, axes = plt.subplots(
+            2, len(some), figsize=(3.6 * len(some), 5.6), squeeze=False, height_ratios=(2, 1), sharex="col"
+        )
+        for column, name in zip(axes.T, some, strict=True):
+            x = np.linspace(0.0, sizes[name]["budget"], config.points + 1)[1:] / sizes[name]["steps"][-1]
+            for i, method in enumerate(config.methods):
+                values = curves(config, known, name, method)
+                mean, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+                look = {"color": f"C{i}" if i < 10 else "0.5", "lw": 2.2 if method == OURS else 1.2}
+                column[0].plot(x, mean, label=method, **look)
+                column[0].fill_between(
+                    x,
+                    mean - spread / np.sqrt(len(values)),
+                    mean + spread / np.sqrt(len(values)),
+                    alpha=0.15,
+                    color=look["color"],
+                    lw=0,
+                )
+                column[1].plot(x, spread, **look)
+            column[0].set_title(name, fontsize=10)
+            column[0].set_yscale("log")
+            column[1].set_xlabel("training spent, in whole networks")
+            for ax in column:
+                ax.spines[["top", "right"]].set_visible(False)
+        axes[0, 0].set_ylabel("regret (standard deviations of the table)")
+        axes[1, 0].set_ylabel("its deviation over seeds")
+        handles, texts = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="lower center", ncols=min(5, len(texts)), frameon=False, fontsize=9)
+        figure.tight_layout(rect=(0, 0.1, 1, 1))
+        figure.savefig(folder / f"figure_5_{7 + first}_on.png", dpi=150)
+        plt.close(figure)
+
+
+def show(found: dict) -> None:
+    """Mean regret in the end, set by set."""
+    methods = list(next(iter(found["results"].values())))
+    table = Table(
+        "set", *methods, "against random", "against the best baseline", title="mean regret in the end, deviations of the table"
+    )
+    for name, rows in found["results"].items():
+        made = found["verdicts"][name]
+        best = min(row["end"] for row in rows.values())
+        cells = [f"{'[bold]' if row['end'] == best else ''}{row['end']:.3f}" for row in rows.values()]
+        table.add_row(name, *cells, str(made["against_random"]), f"{made['against_best_baseline']} ({made['best_baseline']})")
+    Console(width=200).print(table)

@@ -1,0 +1,99 @@
+"""The half of bench_curves.py about variational networks: updates of one network and of 32, by bonas and by PyTorch.
+
+2 × 50 units on rows of the size of Boston's, as published, with all rows and ten draws an update, and as in the table that
+bonas ships, with batches of 128 and one draw. What an update of a network costs counts, compiling apart; float32.
+"""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.table import Table
+from rivals.contenders import Clock
+
+from bonas import nets
+
+NAMES = ("bonas", "torch")
+RIVAL = Path(__file__).parents[1] / "rivals" / "torch_vi.py"
+WAYS = {"all rows, 10 draws": (None, 10), "128 rows, 1 draw": (128, 1)}
+
+
+@dataclass(frozen=True)
+class Vi:
+    widths: tuple[int, ...] = (50, 50)
+    rows: int = 430  # with 13 columns: Boston (H-S4)
+    columns: int = 13
+    together: int = 32
+    updates: int = 300
+    learning_rate: float = 0.001
+
+
+SMALL = Vi(widths=(4, 4), rows=140, together=2, updates=4)
+
+
+def problem(config: Vi, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    x = draw.uniform(-1.0, 1.0, size=(config.rows, config.columns))
+    return x, np.sin(3.0 * x[:, 0]) * x[:, 1] + 0.5 * x[:, 2] + 0.1 * draw.normal(size=config.rows)
+
+
+def by_bonas(config: Vi, seed: int, args) -> dict:
+    x, y = problem(config, seed)
+    data = nets.examples(x, y, x[:16], y[:16])
+    shape = nets.Shape(config.columns, 1, depth=len(config.widths), width=max(config.widths), activations=("relu",))
+    found = {}
+    for way, (batch, draws) in WAYS.items():
+        course = nets.Course((2, 2 + config.updates), batch, draws=1)  # the first checkpoint compiles
+        for networks in (1, config.together):
+            chosen = nets.stack([nets.architecture(shape, config.widths)] * networks)
+            keys, traits = jax.random.split(jax.random.key(seed), networks), nets.Traits(config.learning_rate)
+            for _ in range(2):  # the first call compiles
+                clock = Clock()
+                done = nets.train_vi_many(keys, shape, nets.VI(samples=draws), course, chosen, traits, data)
+                spent = clock.read(networks * (2 + config.updates))
+            found[f"{way}, {'one network' if networks == 1 else 'many'}"] = spent | {
+                "bound": float(done.checkpoints.bound[:, -1].mean())
+            }
+    return found
+
+
+def by_torch(config: Vi, seed: int, args) -> dict:
+    x, y = problem(config, seed)
+    found = {}
+    for way, (batch, draws) in WAYS.items():
+        for networks in (1, config.together):
+            job = {"x": x.tolist(), "y": y.tolist(), "widths": config.widths, "batch": batch, "draws": draws, "seed": seed}
+            job |= {"learning_rate": config.learning_rate, "updates": config.updates, "networks": networks}
+            file = args.out / "job_vi.json"
+            file.write_text(json.dumps(job), encoding="utf-8")
+            try:
+                done = subprocess.run([args.rivals, str(RIVAL), str(file)], stdout=subprocess.PIPE, text=True, check=True)
+            finally:
+                file.unlink()
+            found[f"{way}, {'one network' if networks == 1 else 'many'}"] = json.loads(done.stdout)
+    return found
+
+
+MEASURE = {"bonas": by_bonas, "torch": by_torch}
+
+
+def summary(runs: list[dict]) -> dict:
+    """Milliseconds an update of a network, medians over seeds, and how many times as long PyTorch takes."""
+    found: dict = {}
+    for way in (f"{way}, {kind}" for way in WAYS for kind in ("one network", "many")):
+        spent = {name: [1e3 * row[way]["cpu_seconds"] for row in runs if row["name"] == name and way in row] for name in NAMES}
+        found[way] = {name: float(np.median(values)) for name, values in spent.items() if values}
+        if "torch" in found[way]:
+            found[way]["times_bonas"] = found[way]["torch"] / found[way]["bonas"]
+    return found
+
+
+def show(report: dict, console) -> None:
+    table = Table("variational network, an update", "bonas, ms", "PyTorch, ms", "× bonas")
+    for way, row in report.items():
+        cells = [f"{row[name]:.2f}" if name in row else "" for name in ("bonas", "torch", "times_bonas")]
+        table.add_row(way, *cells)
+    console.print(table)

@@ -1,0 +1,220 @@
+"""The table of trained Bayesian networks that bonas ships: depth, width and seed, on the UCI sets (H-S1, H-E3, H-E5).
+
+Every network is trained once, with its validation log likelihood, errors, active units and seconds at ten checkpoints; the
+searches of Hutchinson's figures 5.7 to 5.14 look them up. Split and scaling as in the thesis's code (H-S4): 85% of the rows
+train, 15% validate, columns and values from −1 to 1. One hyper-prior a layer, with its own density in the bound (VI, "layers").
+
+Scaled to what two cores train in about two hours: 6,000 updates of 128 rows with one draw and a learning rate of 0.005, where
+the author has 50,000 passes over up to 1,000 rows with ten draws and 0.001; 20 widths for 28, and four seeds for one to three.
+kin8nm, power and protein have fewer widths and seeds, and at most 1,500 of their rows validate. `--published` has the
+author's settings: years of such cores.
+
+Each network is written down when it is done, and a second call does what is missing. With all of them done the table is
+packed; `--install` puts it into the package, with its sha256. Without BONAS_DATA, --smoke takes synthetic rows.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from script import flags, ready, record
+from variational import sets
+
+from bonas import nets
+from bonas.problems import bnn_table, datasets
+from bonas.problems.bnn_table import Network
+
+SMALL = ("yacht", "boston", "energy", "concrete", "wine_red")
+WIDTHS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100)
+CHECKPOINTS = (100, 200, 400, 600, 1000, 1500, 2000, 3000, 4000, 6000)
+
+
+@dataclass(frozen=True)
+class Grid:
+    widths: tuple[int, ...]
+    seeds: int
+    batch: int | None = 128
+    window: int = 4  # updates that scores are averaged over; the thesis has 20
+    shrinking: bool = False  # also networks of which each layer has half the units of the one before (H-F4)
+
+
+@dataclass(frozen=True)
+class Config:
+    sets: tuple[tuple[str, Grid], ...] = (
+        ("yacht", Grid(WIDTHS, 4)),
+        ("boston", Grid(WIDTHS, 4, shrinking=True)),
+        ("energy", Grid(WIDTHS, 4, shrinking=True)),
+        ("concrete", Grid(WIDTHS, 4)),
+        ("wine_red", Grid(WIDTHS, 4)),
+        # larger sets want more rows an update
+        ("kin8nm", Grid((1, 3, 5, 10, 20, 40, 70, 100, 150, 200), 2, batch=256, window=1)),
+        ("power", Grid((1, 3, 5, 10, 15, 25, 40, 60, 80, 100), 2, batch=256, window=1)),
+        ("protein", Grid((10, 20, 50, 75, 100, 150, 200, 300), 2, batch=256, window=1)),
+    )
+    depths: tuple[int, ...] = (1, 2, 3)
+    checkpoints: tuple[int, ...] = CHECKPOINTS
+    learning_rate: float = 0.005  # deviations begin at e^−5.5 and must be able to reach 1 in 6,000 updates
+    prior: str = "layers"
+    samples: int = 1
+    draws: int = 50  # at each of the updates that scores are averaged over
+
+
+SMOKE = Config(
+    sets=(("yacht", Grid((2, 5), 2, batch=32, window=2, shrinking=True)),),
+    depths=(1, 2),
+    checkpoints=(10, 20, 30),
+    draws=4,
+)
+_MANY = (1, 3, 5, 7, 10, 20, 40, 50, 80, 100, 120, 140, 160, 180, 200)
+_AUTHORS = (*range(1, 11), *range(15, 101, 5))
+_REPEATED = ("boston", "concrete", "energy")
+PUBLISHED = Config(
+    sets=(
+        *((name, Grid(_AUTHORS, 3 if name in _REPEATED else 1, 1000, 50)) for name in (*SMALL, "power")),
+        ("kin8nm", Grid(_MANY, 1, 1000, 50)),
+        ("protein", Grid((10, 20, 50, 100, 150, 200, 300, 400, 500, 600), 1, 10000, 50)),
+    ),
+    checkpoints=(500, 1000, 2000, 4000, 8000, 16000, 30000, 50000),
+    learning_rate=0.001,
+    prior="published",
+    samples=10,
+    draws=100,
+)
+
+
+class Job(NamedTuple):
+    """A network to train."""
+
+    name: str
+    network: Network
+    seed: int
+
+
+def plan(config: Config, seeds: int | None) -> Iterator[Job]:
+    """All networks, one seed after the other, so that a table that is not finished has all networks."""
+    most = max(grid.seeds for _, grid in config.sets)
+    for seed in range(min(most, seeds or most)):
+        for name, grid in config.sets:
+            if seed < grid.seeds:
+                yield from (Job(name, network, seed) for network in networks(config, grid))
+
+
+def networks(config: Config, grid: Grid) -> list[Network]:
+    """Those of a grid, narrow ones first."""
+    patterns = (False, True) if grid.shrinking else (False,)
+    every = [Network(depth, width, pattern) for width in grid.widths for depth in config.depths for pattern in patterns]
+    return [each for each in every if not (each.shrinking and (each.depth == 1 or each.width < 2))]
+
+
+def train(config: Config, job: Job, synthetic: bool) -> dict:
+    """The row of one network."""
+    rows, grid = len(sets.data_of(job.name, synthetic)[0].x), dict(config.sets)[job.name]
+    course = nets.Course(config.checkpoints, min(grid.batch or rows, rows), config.draws, grid.window)
+    vi, traits = nets.VI(prior=config.prior, samples=config.samples), nets.Traits(learning_rate=config.learning_rate)
+    _, row = sets.train(job.name, job.network.widths(), job.seed, vi, course, traits, synthetic=synthetic)
+    # layers that a network does not have have no units
+    row["active"] = [layers + [0] * (max(config.depths) - len(layers)) for layers in row["active"]]
+    return {"set": job.name, "network": list(job.network), "seed": job.seed, **row}
+
+
+def key_of(row: dict) -> Job:
+    return Job(row["set"], Network(*row["network"]), row["seed"])
+
+
+def main() -> None:
+    """Train what is missing, then pack the table."""
+    args = arguments()
+    config = SMOKE if args.smoke else PUBLISHED if args.published else Config()
+    config = replace(config, sets=tuple(each for each in config.sets if not args.sets or each[0] in args.sets))
+    synthetic = args.smoke and not os.environ.get(datasets.FOLDER_VARIABLE)
+    ready.begin(args.out)
+    file = args.out / "networks.jsonl"
+    known = {key_of(row): row for row in record.lines(file)}
+    jobs = list(plan(config, args.seeds))
+    missing = [job for job in jobs if job not in known]
+    with (
+        Progress(
+            TextColumn("[progress.description]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            disable=None,
+        ) as bar,
+        ThreadPoolExecutor(args.at_once) as pool,
+        file.open("a", encoding="utf-8") as growing,
+    ):
+        task = bar.add_task("networks", total=len(jobs), completed=len(jobs) - len(missing))
+        try:
+            for row in pool.map(lambda job: train(config, job, synthetic), missing):
+                growing.write(record.line(row))
+                growing.flush()
+                known[key_of(row)] = row
+                bar.update(task, advance=1, description=row["set"])
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise SystemExit(f"stopped; the same command goes on from {len(known)} networks") from None
+    settings = {
+        "checkpoints": list(config.checkpoints),
+        "learning_rate": config.learning_rate,
+        "prior": config.prior,
+        "samples": config.samples,
+        "draws": config.draws,
+        "window": {name: grid.window for name, grid in config.sets},
+        "batch": {name: grid.batch for name, grid in config.sets},
+        "validated": sets.VALIDATED,
+        "published": args.published,
+        "synthetic": synthetic,
+    }
+    packed = args.out / bnn_table.FILE
+    bnn_table.pack(packed, [known[job] for job in jobs], {**record.about(), "settings": settings})
+    digest = bnn_table.digest(packed)
+    print(f"{len(jobs)} networks in {packed}, {packed.stat().st_size / 1e6:.2f} MB, sha256 {digest}")
+    record.write(
+        args.out / "make_bnn_table.json", {**record.about(), "settings": settings, **summary(config, known, jobs, digest)}
+    )
+    if args.install:
+        shutil.copyfile(packed, bnn_table.SHIPPED)
+
+
+def summary(config: Config, known: dict, jobs: list[Job], digest: str) -> dict:
+    """What the table holds, and the best network of each set by its mean over seeds."""
+    found: dict = {"sha256": digest, "networks": len(jobs), "hours": sum(known[job]["seconds"][-1] for job in jobs) / 3600.0}
+    for name, _ in config.sets:
+        rows = [known[job] for job in jobs if job.name == name]
+        finals: dict[Network, list[float]] = {}
+        for row in rows:
+            if row["log_likelihood"][-1] is not None:
+                finals.setdefault(Network(*row["network"]), []).append(row["log_likelihood"][-1])
+        best = max(finals, key=lambda network: np.mean(finals[network]))
+        diverged = sum(row["log_likelihood"][-1] is None for row in rows)
+        found[name] = {
+            "networks": len(rows),
+            "best": list(best),
+            "log_likelihood": float(np.mean(finals[best])),
+            "diverged": diverged,
+        }
+    return found
+
+
+def arguments():
+    """The flags."""
+    parser = flags.parser(
+        __doc__, "make_bnn_table", smoke="a few tiny networks", seeds="seeds of each network, at most those of the grid"
+    )
+    parser.add_argument("--published", action="store_true", help="the author's widths, updates and draws")
+    parser.add_argument("--sets", nargs="+", choices=[name for name, _ in Config().sets], help="some of the sets")
+    parser.add_argument(
+        "--at-once", type=flags.positive, default=os.cpu_count() or 1, metavar="N", help="networks (default: one a core)"
+    )
+    parser.add_argument("--install", action="store_true", help="put the table into the package")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""Figures 5.1 to 5.3 from the networks of hutchinson_effects.py, and what they say in numbers."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from bonas import nets
+
+NAMES = {"log_likelihood": "validation log likelihood (nats a row)", "rmse": "validation RMSE"}
+
+
+def finals(rows: dict, metric: str = "log_likelihood", **wanted) -> np.ndarray:
+    """The last values over seeds of the networks whose traits are those; NaN where training diverged."""
+    chosen = [row for job, row in rows.items() if all(getattr(job, key) == value for key, value in wanted.items())]
+    return np.array([np.nan if row[metric][-1] is None else row[metric][-1] for row in chosen])
+
+
+def plainly(name: str, **more) -> dict:
+    """Traits of the sweeps in which only what is named differs."""
+    return {"name": name, "noise": nets.Traits().noise, "multiple": 1.0, "weight": 1.0, **more}
+
+
+def middle(values: np.ndarray) -> float:
+    """The mean over seeds."""
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def summary(config, rows: dict) -> dict:
+    """For each set: the best width, what a narrow prior costs, what the first noise changes, what repeated data do."""
+    found: dict = {}
+    for name in config.sets:
+        by_width = [max(middle(finals(rows, **plainly(name, width=w, prior=p))) for p in config.priors) for w in config.widths]
+        structure = config.structures[-1]
+        by_prior = [middle(finals(rows, **plainly(name, width=structure, prior=p))) for p in config.prior_widths]
+        by_noise = [middle(finals(rows, name=name, width=structure, prior=1.0, noise=n, multiple=1.0)) for n in config.noises]
+        multiples = {}
+        for kind in ("right", "published"):
+            cells = [_multiplied(config, rows, name, m, kind) for m in config.multiples]
+            multiples[kind] = {"train": [each[0] for each in cells], "validation": [each[1] for each in cells]}
+        found[name] = {
+            "by_width": by_width,
+            "best_width": config.widths[int(np.nanargmax(by_width))],
+            "drop_from_best_to_widest": float(np.nanmax(by_width) - by_width[-1]),
+            "by_prior": by_prior,
+            "best_prior": config.prior_widths[int(np.nanargmax(by_prior))],
+            "cost_of_narrowest_prior": float(np.nanmax(by_prior) - by_prior[0]),
+            "cost_of_widest_prior": float(np.nanmax(by_prior) - by_prior[-1]),
+            "by_first_noise": by_noise,
+            "range_over_first_noise": float(np.nanmax(by_noise) - np.nanmin(by_noise)),
+            "multiples": multiples,
+        }
+    return {"sets": found}
+
+
+def weight_of(multiple: float, kind: str) -> float:
+    """How many times the rows that are used count."""
+    right = max(multiple, 1.0)
+    return right if kind == "right" else right * multiple
+
+
+def _multiplied(config, rows: dict, name: str, multiple: float, kind: str) -> tuple[float, float]:
+    wanted = {"name": name, "width": config.multiplied, "prior": 1.0, "multiple": multiple, "weight": weight_of(multiple, kind)}
+    return middle(finals(rows, "train_log_likelihood", **wanted)), middle(finals(rows, **wanted))
+
+
+def draw(config, rows: dict, folder: Path) -> None:
+    """The three figures."""
+    _by_trait(config, rows, folder / "figure_5_1.png", "width", config.widths, "prior", config.priors, "units a layer")
+    labels = ("prior", config.prior_widths, "width", config.structures)
+    _by_trait(config, rows, folder / "figure_5_2.png", *labels, "prior variance")
+    _multiples(config, rows, folder / "figure_5_3.png")
+
+
+def _by_trait(config, rows, file: Path, along: str, places, colour: str, kinds, label: str) -> None:
+    figure, axes = plt.subplots(2, len(config.sets), figsize=(3.4 * len(config.sets), 5.4), squeeze=False, sharex=True)
+    for column, name in zip(axes.T, config.sets, strict=True):
+        for ax, metric in zip(column, NAMES, strict=True):
+            for i, kind in enumerate(kinds):
+                each = [finals(rows, metric, **plainly(name, **{along: place, colour: kind})) for place in places]
+                word = "variance" if colour == "prior" else "units"
+                ax.plot(
+                    places,
+                    [middle(values) for values in each],
+                    "o-",
+                    ms=3,
+                    color=f"C{i}",
+                    label=f"{kind:g} {word}" if word == "units" else f"prior variance {kind:g}",
+                )
+                for place, values in zip(places, each, strict=True):
+                    ax.plot([place] * len(values), values, ".", ms=3, color=f"C{i}", alpha=0.4)
+            ax.set_xscale("log")
+            _within(ax, rows, metric, name)
+            ax.spines[["top", "right"]].set_visible(False)
+        column[0].set_title(name)
+        column[1].set_xlabel(label)
+    for ax, text in zip(axes[:, 0], NAMES.values(), strict=True):
+        ax.set_ylabel(text)
+    handles, texts = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="upper center", ncols=len(texts), frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 0.94))
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def _within(ax, rows, metric: str, name: str) -> None:
+    """Limits without the few networks that are far off."""
+    values = finals(rows, metric, name=name)
+    values = values[np.isfinite(values)]
+    low, high = np.quantile(values, [0.05, 0.98] if metric == "log_likelihood" else [0.0, 0.93])
+    room = 0.15 * (high - low) + 1e-9
+    ax.set_ylim(low - room, high + room)
+
+
+def _multiples(config, rows, file: Path) -> None:
+    figure, axes = plt.subplots(2, len(config.sets), figsize=(3.4 * len(config.sets), 5.4), squeeze=False, sharex=True)
+    for column, name in zip(axes.T, config.sets, strict=True):
+        for ax, metric in zip(column, ("train_log_likelihood", "log_likelihood"), strict=True):
+            for i, multiple in enumerate(config.multiples):
+                chosen = [
+                    row[metric]
+                    for job, row in rows.items()
+                    if (job.name, job.width, job.multiple, job.weight, job.prior)
+                    == (name, config.multiplied, multiple, weight_of(multiple, "published"), 1.0)
+                ]
+                curve = np.nanmean(np.array(chosen, float), axis=0)
+                ax.plot(
+                    config.checkpoints,
+                    curve,
+                    "o-",
+                    ms=3,
+                    color=plt.colormaps["viridis"](i / len(config.multiples)),
+                    label=f"data × {multiple:g}",
+                )
+            values = np.array(
+                [row[metric][-1] or np.nan for job, row in rows.items() if job.name == name and job.width == config.multiplied],
+                float,
+            )
+            values = values[np.isfinite(values)]
+            low, high = np.quantile(values, [0.02, 1.0])
+            ax.set_ylim(low - 0.2 * (high - low) - 1e-6, high + 0.2 * (high - low) + 1e-6)
+            ax.spines[["top", "right"]].set_visible(False)
+        column[0].set_title(name)
+        column[1].set_xlabel("updates")
+    axes[0, 0].set_ylabel("training log likelihood (nats a row)")
+    axes[1, 0].set_ylabel(NAMES["log_likelihood"])
+    handles, texts = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="upper center", ncols=len(texts), frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 0.94))
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def show(found: dict) -> None:
+    """The summary as a table."""
+    table = Table(
+        "set", "best width", "lost at the widest", "narrowest prior costs", "widest prior costs", "first noise changes"
+    )
+    for name, row in found["sets"].items():
+        keys = ("drop_from_best_to_widest", "cost_of_narrowest_prior", "cost_of_widest_prior", "range_over_first_noise")
+        table.add_row(name, str(row["best_width"]), *(f"{row[key]:.3f}" for key in keys))
+    Console().print(table)

@@ -1,0 +1,161 @@
+"""Figures 5.4 to 5.6 from divergences of units and from the table of networks, and what they say in numbers."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from bonas.nets import pruning
+from bonas.problems.bnn_table import Record
+
+LAYERS = ("first layer", "second layer", "third layer")
+
+
+def histogram(divergence: np.ndarray, wide: tuple[str, int], file: Path) -> None:
+    """Figure 5.4."""
+    figure, ax = plt.subplots(figsize=(6, 3.6))
+    logs = np.log10(np.maximum(divergence, 1e-6))
+    bins = np.linspace(logs.min(), logs.max() + 1e-9, 50)
+    for i, (row, threshold) in enumerate(zip(logs, pruning.THRESHOLDS, strict=False)):
+        ax.hist(row, bins=bins, alpha=0.6, color=f"C{i}", label=LAYERS[i])
+        ax.axvline(np.log10(threshold), color=f"C{i}", ls=":", lw=1)
+    ax.set_xlabel("log₁₀ of the mean divergence of a unit's incoming weights (nats)")
+    ax.set_ylabel("units")
+    ax.set_title(f"2 × {wide[1]} units on {wide[0]}; dotted: thresholds of activity", fontsize=10)
+    ax.legend(frameon=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def groups(divergence: np.ndarray) -> dict:
+    """Active units a layer, and how well divergences fall into two groups: the share of their variance, in logarithms, that
+    lies between those below and those above the best cut."""
+    logs = np.log10(np.maximum(divergence, 1e-6))
+    active = np.asarray(pruning.active(np.asarray(divergence))).sum(axis=1)
+    return {"units": divergence.shape[1], "active": active.tolist(), "between_groups": [_between(row) for row in logs]}
+
+
+def _between(values: np.ndarray) -> float:
+    order, n = np.sort(values), len(values)
+    cuts = range(1, n)
+    total = order.var() * n
+    within = [order[:cut].var() * cut + order[cut:].var() * (n - cut) for cut in cuts]
+    return float(1.0 - min(within) / total) if total > 0.0 else 0.0
+
+
+def rows_of(record: Record, depth: int) -> tuple[np.ndarray, list[int]]:
+    """Widths and positions of the networks of constant width of a depth."""
+    chosen = [i for i, network in enumerate(record.networks) if network.depth == depth and not network.shrinking]
+    return np.array([record.networks[i].width for i in chosen]), chosen
+
+
+def used(record: Record, chosen: list[int]) -> np.ndarray:
+    """Active units in the end, (networks, layers), the mean over seeds."""
+    final = record.active[chosen, :, -1].astype(float)
+    return np.nanmean(np.where(final < 0, np.nan, final), axis=1)
+
+
+def against_width(known: dict[str, Record], what: str, file: Path) -> None:
+    """Figure 5.5, active units, or 5.6, scores, for one to three hidden layers."""
+    kinds = ("active",) if what == "active" else ("log_likelihood", "rmse")
+    per_line = min(4, len(known))
+    lines = -(-len(known) // per_line) * len(kinds)
+    figure, axes = plt.subplots(lines, per_line, figsize=(3.1 * per_line, 2.5 * lines), squeeze=False)
+    for ax in axes.flat[len(kinds) * len(known) :]:
+        ax.axis("off")
+    for number, (name, record) in enumerate(known.items()):
+        for k, kind in enumerate(kinds):
+            ax = axes[number // per_line * len(kinds) + k, number % per_line]
+            for depth in sorted({network.depth for network in record.networks}):
+                widths, chosen = rows_of(record, depth)
+                if kind == "active":
+                    total = used(record, chosen).sum(axis=1)
+                    ax.plot(
+                        widths, total, "o-", ms=2.5, color=f"C{depth - 1}", label=f"{depth} hidden layer{'s' * (depth > 1)}"
+                    )
+                    ax.plot(widths, depth * widths, ":", lw=0.8, color=f"C{depth - 1}")
+                    ax.set_yscale("log")
+                else:
+                    values = record.metrics[kind][chosen, :, -1]
+                    ax.plot(
+                        widths,
+                        np.nanmean(values, axis=1),
+                        "o-",
+                        ms=2.5,
+                        color=f"C{depth - 1}",
+                        label=f"{depth} hidden layer{'s' * (depth > 1)}",
+                    )
+            if kind != "active":
+                _limits(ax, record.metrics[kind][:, :, -1], kind)
+            ax.set_xscale("log")
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.set_title(name if k == 0 else "", fontsize=10)
+            if number % per_line == 0:
+                ax.set_ylabel({"active": "active units", "log_likelihood": "log likelihood", "rmse": "RMSE"}[kind])
+            if k == len(kinds) - 1:
+                ax.set_xlabel("units a layer")
+    handles, texts = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="upper center", ncols=3, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / (2.5 * lines)))
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def _limits(ax, values: np.ndarray, kind: str) -> None:
+    """The range of all but the narrowest networks, which are far off."""
+    values = values[np.isfinite(values)]
+    low, high = np.quantile(values, [0.12, 1.0] if kind == "log_likelihood" else [0.0, 0.88])
+    room = 0.1 * (high - low) + 1e-9
+    ax.set_ylim(low - room, high + room)
+
+
+def verdict(record: Record) -> dict:
+    """What figures 5.5 and 5.6 say of a set, depth by depth."""
+    found: dict = {}
+    for depth in sorted({network.depth for network in record.networks}):
+        widths, chosen = rows_of(record, depth)
+        layers = used(record, chosen)[:, :depth]
+        total = layers.sum(axis=1)
+        share = total / (depth * widths)
+        full = [int(width) for width, part in zip(widths, share, strict=True) if part >= 0.9]
+        score = np.nanmean(record.metrics["log_likelihood"][chosen, :, -1], axis=1)
+        found[str(depth)] = {
+            "most_active": float(total.max()),
+            "widest_with_nine_tenths_active": max(full, default=0),
+            "active_at_the_widest": float(total[-1]),
+            "share_of_first_layer_at_the_widest": float(layers[-1, 0] / max(total[-1], 1e-9)),
+            "best_width": int(widths[int(np.nanargmax(score))]),
+            "log_likelihood_lost_at_the_widest": float(np.nanmax(score) - score[-1]),
+        }
+    return found
+
+
+def show(found: dict) -> None:
+    """The verdicts as a table."""
+    table = Table(
+        "set",
+        "layers",
+        "all used up to",
+        "most active",
+        "at the widest",
+        "of them in the first",
+        "best width",
+        "nats lost at the widest",
+    )
+    for name, depths in found["sets"].items():
+        for depth, row in depths.items():
+            table.add_row(
+                name,
+                depth,
+                str(row["widest_with_nine_tenths_active"]),
+                f"{row['most_active']:.0f}",
+                f"{row['active_at_the_widest']:.0f}",
+                f"{row['share_of_first_layer_at_the_widest']:.0%}",
+                str(row["best_width"]),
+                f"{row['log_likelihood_lost_at_the_widest']:.3f}",
+            )
+    Console().print(table)

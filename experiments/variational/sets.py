@@ -1,0 +1,70 @@
+"""The UCI sets as Hutchinson's code has them (H-S4), and a variational network trained on one, as a row in plain units."""
+
+from functools import cache
+
+import jax
+import numpy as np
+
+from bonas import nets
+from bonas.problems import datasets
+
+VALIDATED = 1500  # rows
+
+
+@cache
+def data_of(name: str, synthetic: bool) -> tuple[nets.Examples, float]:
+    """Rows that train (85%) and rows that validate, columns and values from −1 to 1; and by how much values were divided.
+
+    Of large sets no more than 1500 rows validate: fifty draws of seven thousand would take longer than training.
+    """
+    rows = stand_in() if synthetic else datasets.load(name)
+    part = datasets.split(rows, 1, fractions=(0.85, 0.15, 0.0), scaling="range")
+    held = part.validation
+    data = nets.examples(part.train.x, part.train.y, held.x[:VALIDATED], held.y[:VALIDATED])
+    return data, part.scaling.y_scale
+
+
+def stand_in() -> datasets.Examples:
+    """Rows that need no file."""
+    x = np.random.default_rng(0).uniform(size=(80, 3)).astype(np.float32)
+    return datasets.Examples(x, np.sin(5.0 * x[:, 0]) + x[:, 1], "regression", ("a", "b", "c"))
+
+
+def train(
+    name: str,
+    widths: list[int],
+    seed: int,
+    vi: nets.VI,
+    course: nets.Course,
+    traits: nets.Traits,
+    *,
+    synthetic: bool,
+    share: float = 1.0,
+) -> tuple[nets.vi_train.Population, dict]:
+    """One network, as `train_vi_many` returns it, and its scores at checkpoints in the units of the data.
+
+    share: of the training rows that are used, the first ones; they were shuffled.
+    """
+    data, scale = data_of(name, synthetic)
+    if share < 1.0:
+        used = np.arange(len(data.x)) < round(share * len(data.x))
+        data = data._replace(weight=jax.device_put(used.astype(np.float32)))
+    wide = max(16, 1 << (max(widths) - 1).bit_length())  # networks of about one width share a program
+    shape = nets.Shape(data.x.shape[1], 1, depth=len(widths), width=wide, activations=("relu",))
+    # one seed gives networks of different size different keys too
+    key = jax.random.fold_in(jax.random.key(seed), len(widths) * 10_000 + max(widths))
+    chosen = nets.stack([nets.architecture(shape, widths)])
+    found = nets.train_vi_many(key[None], shape, vi, course, chosen, traits, data)
+    at = jax.tree.map(lambda leaf: leaf[0], found.checkpoints)
+    values = {
+        "log_likelihood": at.valid.log_likelihood - np.log(scale),
+        "rmse": at.valid.rmse * scale,
+        "rmse_published": at.valid.rmse_published * scale,
+        "train_log_likelihood": at.train.log_likelihood - np.log(scale),
+        "bound": at.bound - np.log(scale),
+        "noise": at.noise * scale**2,
+        "seconds": found.seconds[0],
+    }
+    rows = {metric: [None if np.isnan(value) else float(f"{value:.6g}") for value in each] for metric, each in values.items()}
+    active = [[-1 if np.isnan(units) else int(units) for units in layers] for layers in at.active]
+    return found, {**rows, "active": active}

@@ -1,0 +1,63 @@
+"""The table of trained Bayesian networks: what is packed comes out again, and the shipped one is what it says."""
+
+import jax
+import numpy as np
+import pytest
+
+from bonas.problems import bnn_table, tables
+from bonas.problems.bnn_table import METRICS, Network
+
+
+def rows():
+    """Two networks and one that shrinks, two seeds each; the last run diverged at its second checkpoint."""
+    found = []
+    for i, network in enumerate((Network(1, 2), Network(2, 8), Network(2, 8, True))):
+        for seed in range(2):
+            gone = (i, seed) == (1, 1)
+            values = {metric: [10.0 * i + seed, None if gone else 10.0 * i + seed + 0.5] for metric in METRICS}
+            active = [[i, seed], [-1, -1] if gone else [i, seed]]
+            found.append({"set": "yacht", "network": list(network), "seed": seed, **values, "active": active})
+    return found
+
+
+@pytest.fixture
+def path(tmp_path):
+    made = tmp_path / bnn_table.FILE
+    bnn_table.pack(made, rows(), {"settings": {"checkpoints": [5, 10]}})
+    return made
+
+
+def test_what_is_packed_comes_out(path):
+    assert bnn_table.names(path) == ("yacht",)
+    found = bnn_table.record("yacht", path)
+    assert found.networks == (Network(1, 2), Network(2, 8), Network(2, 8, True))
+    np.testing.assert_array_equal(found.steps, [5, 10])
+    np.testing.assert_allclose(found.metrics["rmse"][:, 0], [[0.0, 0.5], [10.0, 10.5], [20.0, 20.5]])
+    assert np.isnan(found.metrics["rmse"][1, 1, 1])
+    np.testing.assert_array_equal(found.active[1, 1], [[1, 1], [-1, -1]])
+
+
+def test_likelihoods_are_searched_by_their_negatives(path):
+    table = bnn_table.load("yacht", path=path)
+    assert table.values.shape == (2, 2, 2)
+    np.testing.assert_allclose(table.values[:, 0], [[0.0, -0.5], [-10.0, -10.5]])
+    configs = [table.space.decode(row) for row in table.x]
+    assert [(config["depth"], config["width"]) for config in configs] == [(1, 2), (2, 8)]
+    np.testing.assert_allclose(bnn_table.load("yacht", "rmse", path=path).values[:, 0], [[0.0, 0.5], [10.0, 10.5]])
+    assert np.isfinite(tables.objective(table)(jax.random.key(0), table.x[0], 1))
+
+
+def test_shrinking_networks_have_a_column_of_their_own(path):
+    table = bnn_table.load("yacht", shrinking=True, path=path)
+    assert [table.space.decode(row)["pattern"] for row in table.x] == ["constant", "constant", "shrinking"]
+    assert Network(3, 12, True).widths() == [12, 6, 3]
+    assert Network(3, 2, True).widths() == [2, 1, 1]
+
+
+def test_what_is_refused(path, tmp_path):
+    with pytest.raises(ValueError, match="yacht"):
+        bnn_table.load("naval", path=path)
+    with pytest.raises(ValueError, match="minimises"):
+        bnn_table.load("yacht", "seconds", path=path)
+    with pytest.raises(FileNotFoundError, match="make_bnn_table"):
+        bnn_table.load("yacht", path=tmp_path / "none.npz")
