@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.typing import ArrayLike
 
 from bonas.nets.losses import named
 from bonas.nets.mlp import Architecture, Params, Shape, apply, check_architecture, flat, init, masks, unflat
@@ -127,6 +128,37 @@ def fit(
 
     state = jax.lax.while_loop(unfinished, lambda state: _advance(run, state), _start(run, params))
     return _finish(run, state)
+
+
+def start(key: Array, shape: Shape, settings: Settings, architecture: Architecture, hyper: Hyper, data: Examples) -> State:
+    """A run before its first epoch, for `go_on`."""
+    check(shape, settings, hyper, data)
+    check_architecture(shape, architecture)
+    mask, params = begin(key, shape, architecture, settings.initial, data.x.dtype)
+    return _start(_Run(key, shape, settings, architecture, hyper, data, mask), params)
+
+
+def go_on(
+    key: Array,
+    shape: Shape,
+    settings: Settings,
+    architecture: Architecture,
+    hyper: Hyper,
+    data: Examples,
+    state: State,
+    until: ArrayLike,
+) -> State:
+    """The run after epoch `until`, or at its end; the rest as given to `start`.
+
+    In as many parts as one likes it is the run of `train`, epoch by epoch: for searches that look before they train on.
+    """
+    mask = masks(jax.random.fold_in(key, _MASK), shape, architecture)
+    run = _Run(key, shape, settings, architecture, hyper, data, mask)
+
+    def unfinished(state):
+        return (state.status == RUNNING) & (state.epoch < until)
+
+    return jax.lax.while_loop(unfinished, lambda state: _advance(run, state), state)
 
 
 def evaluate(shape: Shape, settings: Settings, params: Params, architecture: Architecture, x: Array, y: Array) -> Array:

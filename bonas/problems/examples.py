@@ -106,7 +106,12 @@ def cut(examples: Examples, train: ArrayLike, validation: ArrayLike, test: Array
 
 
 def split(examples: Examples, seed: int, *, fractions: Sequence[float] = (0.7, 0.15, 0.15), scaling: str = "standard") -> Split:
-    """A random split into training, validation and test part; the same for the same seed.
+    """A random split into training, validation and test part, as `parts` makes it; the same for the same seed."""
+    return cut(examples, *parts(examples, seed, fractions), scaling=scaling)
+
+
+def parts(examples: Examples, seed: int, fractions: Sequence[float] = (0.7, 0.15, 0.15)) -> list[np.ndarray]:
+    """Training, validation and test rows in a random order; the same for the same seed.
 
     fractions: shares of the three, which add up to 1; 70/15/15 are Hutchinson's (H-S4), rounded down as there. Classes keep
         their shares in every part. A part may be left empty by a share of 0.
@@ -116,10 +121,10 @@ def split(examples: Examples, seed: int, *, fractions: Sequence[float] = (0.7, 0
         raise ValueError(f"fractions are three numbers of at least 0 that add up to 1; got {tuple(fractions)}")
     # The small number undoes rounding in the sums of shares: 0.7 + 0.15 of 1000 rows are 850.
     ends = np.floor(np.cumsum(shares) * len(examples.x) + 1e-6).astype(int)
-    parts = np.split(_order(examples, seed), ends[:2])
-    if not len(parts[0]) or any(share > 0.0 and not len(part) for part, share in zip(parts, shares, strict=True)):
+    found = np.split(_order(examples, seed), ends[:2])
+    if not len(found[0]) or any(share > 0.0 and not len(part) for part, share in zip(found, shares, strict=True)):
         raise ValueError(f"{len(examples.x)} rows are too few for parts of {tuple(fractions)}: one would be empty")
-    return cut(examples, *parts, scaling=scaling)
+    return found
 
 
 def _order(examples: Examples, seed: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from bonas import nets
 from bonas.nets import mlp
 from bonas.nets.optimisers import keep_mask
-from bonas.nets.train import COMPLETE, DIVERGED, SETTLED, STALE, batches
+from bonas.nets.train import COMPLETE, DIVERGED, SETTLED, STALE, batches, go_on, start
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(10, 3)), RNG.normal(size=(10, 2))
@@ -415,3 +415,19 @@ def test_training_can_be_exported_for_accelerators():
 
     exported = jax.export.export(jax.jit(program), platforms=["cuda", "tpu"])(jax.ShapeDtypeStruct((2,), jnp.uint32))
     assert set(exported.platforms) == {"cuda", "tpu"}
+
+
+# In parts
+
+
+def test_a_run_in_parts_is_the_run():
+    """Shuffled batches, dropped units and Adam's moments go on where they were."""
+    settings, network = nets.Settings(batch=4, max_epochs=7), nets.architecture(SHAPE, (4, 5), "tanh", 0.8)
+    told = (jax.random.key(3), SHAPE, settings, network, nets.Hyper(dropout=0.2, weight_decay=0.1), DATA)
+    state = jax.jit(start)(*told)
+    for until in (2, 3, 100):
+        state = jax.jit(go_on)(*told, state, until)
+    whole = train(*told)
+    np.testing.assert_allclose(state.params, mlp.flat(whole.params), rtol=1e-12)
+    np.testing.assert_array_equal(state.losses, whole.losses)
+    assert int(state.epochs) == 7
