@@ -12,8 +12,10 @@ from bonas.configure import configure as configure
 
 if TYPE_CHECKING:
     from bonas import acquire as acquire
+    from bonas import export as export
     from bonas import gp as gp
     from bonas import infer as infer
+    from bonas import interchange as interchange
     from bonas import nets as nets
     from bonas import plots as plots
     from bonas import problems as problems
@@ -50,7 +52,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("acquire", "gp", "infer", "nets", "plots", "problems", "search", "surrogates")  # modules that are names of their own
+_ROOMS = (  # modules that are names of their own
+    "acquire",
+    "export",
+    "gp",
+    "infer",
+    "interchange",
+    "nets",
+    "plots",
+    "problems",
+    "search",
+    "surrogates",
+)
 _HOMES = {  # name -> the module it lives in
     "Dataset": "bonas.data",
     "dataset": "bonas.data",

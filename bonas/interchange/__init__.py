@@ -1,0 +1,21 @@
+"""Other people's tools: `BonasSampler` for those who stay with Optuna, `from_configspace` for spaces that are written already.
+
+Both packages are optional, and neither is imported before it is used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from bonas.interchange.configspace import from_configspace as from_configspace
+
+if TYPE_CHECKING:
+    from bonas.interchange.sampler import BonasSampler as BonasSampler
+
+__all__ = ["BonasSampler", "from_configspace"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "BonasSampler":
+        raise AttributeError(f"module 'bonas.interchange' has no attribute {name!r}")
+    from bonas.interchange.sampler import BonasSampler  # its base class is Optuna's
+
+    return BonasSampler

@@ -1,0 +1,167 @@
+"""Optuna studies whose points a search of ours chooses."""
+
+import statistics
+import warnings
+
+import jax
+import pytest
+
+import bonas
+from bonas.search import random, sobol
+
+optuna = pytest.importorskip("optuna")
+from bonas.interchange import BonasSampler  # noqa: E402
+from bonas.interchange.sampler import ATTRIBUTE  # noqa: E402
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+SPACE = bonas.Space(
+    depth=bonas.Int(1, 3),
+    lr=bonas.Float(1e-4, 1.0, log=True),
+    activation=bonas.Choice("relu", "tanh"),
+    slope=bonas.Float(0.0, 0.5, when={"activation": "relu"}),
+)
+
+
+def conditional(trial):
+    """The define-by-run form of SPACE."""
+    depth, lr = trial.suggest_int("depth", 1, 3), trial.suggest_float("lr", 1e-4, 1.0, log=True)
+    slope = (
+        trial.suggest_float("slope", 0.0, 0.5) if trial.suggest_categorical("activation", ["relu", "tanh"]) == "relu" else 1.0
+    )
+    return depth + lr + slope
+
+
+def bowl(trial):
+    return (trial.suggest_float("a", -5.0, 5.0) - 1.0) ** 2 + (trial.suggest_float("b", -5.0, 5.0) + 2.0) ** 2
+
+
+def made(sampler, objective, trials, **settings):
+    study = optuna.create_study(sampler=sampler, **settings)
+    study.optimize(objective, n_trials=trials, catch=(ArithmeticError,))
+    return study
+
+
+def fallbacks(trial):
+    return {name: why for name, why in trial.user_attrs.items() if name.startswith(ATTRIBUTE)}
+
+
+@pytest.mark.slow
+def test_it_beats_random_search():
+    """The median of random search after 20 points of this bowl is about 2; a model of a bowl is near its bottom by then."""
+    ours = [made(BonasSampler(seed=seed), bowl, 20).best_value for seed in range(3)]
+    theirs = [made(optuna.samplers.RandomSampler(seed=seed), bowl, 20).best_value for seed in range(3)]
+    assert statistics.median(ours) < 0.1 * statistics.median(theirs)
+
+
+def test_maximising_is_minimising_the_negative():
+    least = made(BonasSampler(seed=0), bowl, 9)
+    most = made(BonasSampler(seed=0), lambda trial: -bowl(trial), 9, direction="maximize")
+    assert [trial.params for trial in least.trials] == [trial.params for trial in most.trials]
+
+
+@pytest.mark.slow
+def test_a_conditional_space_is_searched_without_falling_back():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study = made(BonasSampler(SPACE, seed=0), conditional, 8)
+    assert {trial.state.name for trial in study.trials} == {"COMPLETE"}
+    assert not any(fallbacks(trial) for trial in study.trials)
+    assert {len(trial.params) for trial in study.trials} == {3, 4}  # with and without a slope
+
+
+def test_the_points_are_those_of_the_search():
+    """A Sobol sequence does not depend on what is told: the same points as from the search itself."""
+    sampler = BonasSampler(SPACE, search=sobol, seed=3)
+    study = made(sampler, conditional, 6)
+    init_key, _ = jax.random.split(jax.random.key(3))
+    search = sobol(SPACE)
+    state = search.init(init_key, 64)
+    for trial in study.trials:
+        x, state, _ = search.ask(jax.random.key(0), state)
+        assert trial.params == pytest.approx(SPACE.decode(x[0]))
+
+
+def test_a_parameter_that_appears_later_is_drawn_visibly():
+    def growing(trial):
+        value = bowl(trial)
+        return value + trial.suggest_float("late", 0.0, 1.0) if trial.number >= 4 else value
+
+    with pytest.warns(UserWarning, match="'late' independently .* not in what all completed trials have in common"):
+        study = made(BonasSampler(seed=0), growing, 7)
+    assert {trial.state.name for trial in study.trials} == {"COMPLETE"}
+    assert set(fallbacks(study.trials[0])) == {f"{ATTRIBUTE}:a", f"{ATTRIBUTE}:b"}  # the space was not known
+    assert not any(fallbacks(trial) for trial in study.trials[1:4])
+    for trial in study.trials[4:]:
+        assert set(fallbacks(trial)) == {f"{ATTRIBUTE}:late"}
+
+
+def test_a_parameter_that_is_inactive_in_the_space_is_drawn_visibly():
+    def careless(trial):
+        trial.suggest_categorical("activation", ["relu", "tanh"])
+        trial.suggest_float("slope", 0.0, 0.5)
+        return trial.suggest_float("lr", 1e-4, 1.0, log=True) + trial.suggest_int("depth", 1, 3)
+
+    with pytest.warns(UserWarning, match="'slope' independently of all others: it is inactive"):
+        study = made(BonasSampler(SPACE, search=random, seed=0), careless, 8)
+    for trial in study.trials:
+        assert (f"{ATTRIBUTE}:slope" in trial.user_attrs) == (trial.params["activation"] == "tanh")
+
+
+@pytest.mark.slow
+def test_steps_are_kept():
+    def stepped(trial):
+        return trial.suggest_float("a", 0.5, 2.0, step=0.25) + trial.suggest_int("b", 2, 11, step=3)
+
+    study = made(BonasSampler(seed=0), stepped, 12)
+    assert {trial.params["a"] for trial in study.trials} <= {0.5 + 0.25 * i for i in range(7)}
+    assert {trial.params["b"] for trial in study.trials} <= {2, 5, 8, 11}
+    assert len({tuple(trial.params.values()) for trial in study.trials}) == 12  # tried points are known for tried
+    assert study.best_value <= 3.25
+
+
+def test_failed_trials_and_enqueued_ones_are_known_to_the_search():
+    def moody(trial):
+        value = bowl(trial)
+        if trial.number == 3:
+            raise ArithmeticError("overflow")
+        return value
+
+    sampler = BonasSampler(seed=1)
+    study = optuna.create_study(sampler=sampler)
+    study.enqueue_trial({"a": 1.0, "b": -2.0})
+    study.optimize(moody, n_trials=2)
+    study.enqueue_trial({"a": 3.0, "b": 3.0})
+    study.optimize(moody, n_trials=5, catch=(ArithmeticError,))
+    record = sampler._run.state.record
+    assert int(record.failed.sum()) == 1
+    assert int(record.data.mask.sum()) == 5  # all but the failed one and the last, which is not told yet
+    assert int(record.pending.sum()) == 1
+    assert study.best_params == {"a": 1.0, "b": -2.0}
+
+
+def test_trials_that_are_running_are_pending():
+    sampler = BonasSampler(seed=0)
+    study = made(sampler, bowl, 3)
+    open_trials = [study.ask() for _ in range(3)]
+    for trial in open_trials:
+        bowl(trial)
+    assert int(sampler._run.state.record.pending.sum()) == 3
+    again = BonasSampler(seed=0)  # as another process would
+    study.sampler = again
+    bowl(study.ask())
+    assert int(again._run.state.record.pending.sum()) == 4
+    assert len({tuple(trial.params.values()) for trial in study.trials}) == 7
+
+
+def test_there_is_room_for_any_number_of_trials():
+    sampler = BonasSampler(SPACE, search=random, seed=0)
+    study = made(sampler, conditional, 70)
+    assert len({tuple(trial.params.values()) for trial in study.trials}) == 70
+    assert int(sampler._run.state.record.data.mask.sum()) == 69
+
+
+def test_several_objectives_are_refused():
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=BonasSampler())
+    with pytest.raises(ValueError, match="BonasSampler cannot be used"):
+        bowl(study.ask())
