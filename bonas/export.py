@@ -1,0 +1,80 @@
+"""Studies in the files of other tools."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import optuna as optuna_package
+
+    from bonas.spaces import Space
+
+
+class Told(Protocol):
+    """What is read of a study."""
+
+    path: Path
+    space: "Space"
+    direction: str
+    trials: list[Any]
+
+
+_STATES = {"queued": "WAITING", "asked": "RUNNING", "running": "RUNNING", "told": "COMPLETE", "failed": "FAIL"}
+
+
+def optuna(
+    study: Told, storage: Any = None, *, name: str | None = None, overwrite: bool = False
+) -> "optuna_package.study.Study":
+    """The Optuna study that now holds all trials of a study of ours: `optuna-dashboard STORAGE` shows it.
+
+    storage: an SQLAlchemy URL such as "sqlite:///trials.db", or an Optuna storage; by default the SQLite file
+        `<study>.optuna.db` beside the study.
+    name: of the Optuna study, by default that of the study's file. One that is there already is a ValueError, unless
+        `overwrite` has it deleted first.
+
+    Numbers, values, intermediate values and times are kept. What a trial cost, why it failed and how its point was found are user
+    attributes. Options that Optuna cannot keep (other than None, truth values, numbers and text) are there as text.
+    """
+    try:
+        import optuna as package
+    except ImportError as problem:
+        raise ImportError("exporting to Optuna needs it: pip install bonas[optuna]") from problem
+    path = Path(study.path)
+    storage = f"sqlite:///{path.with_name(path.name + '.optuna.db')}" if storage is None else storage
+    storage, name = package.storages.get_storage(storage), name or path.stem
+    if name in package.get_all_study_names(storage):
+        if not overwrite:
+            raise ValueError(f"the Optuna storage has a study {name!r} already; give another name, or overwrite=True")
+        package.delete_study(study_name=name, storage=storage)
+    direction = "maximize" if study.direction.startswith("max") else "minimize"
+    made = package.create_study(storage=storage, study_name=name, direction=direction)
+    made.add_trials([_trial(record, study.space) for record in study.trials])
+    return made
+
+
+def _trial(record: Any, space: "Space") -> Any:
+    """One trial as Optuna keeps it."""
+    from optuna.trial import TrialState, create_trial
+
+    from bonas.interchange.distributions import distribution, option
+
+    state = TrialState[_STATES[record.state]]
+    config = {key: option(value) for key, value in record.config.items()}
+    waiting = state == TrialState.WAITING
+    made = create_trial(
+        state=state,
+        value=record.value if state == TrialState.COMPLETE else None,
+        params={} if waiting else config,
+        distributions={} if waiting else {key: distribution(space.parameters[key]) for key in config},
+        user_attrs=_attributes(record),
+        system_attrs={"fixed_params": config} if waiting else {},
+        intermediate_values=dict(record.reports),
+    )
+    made.datetime_start = None if record.asked is None else datetime.fromtimestamp(record.asked)
+    made.datetime_complete = None if record.ended is None else datetime.fromtimestamp(record.ended)
+    return made
+
+
+def _attributes(record: Any) -> dict[str, Any]:
+    known = {"cost": record.cost, "error": record.error, "traceback": record.traceback, "worker": record.worker, **record.info}
+    return {key: value for key, value in known.items() if value not in (None, "")}
