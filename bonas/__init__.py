@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bonas import plots as plots
     from bonas import problems as problems
     from bonas import search as search
+    from bonas import study as study
     from bonas import surrogates as surrogates
     from bonas.acquire import ei as ei
     from bonas.acquire import greedy as greedy
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from bonas.spaces import Int as Int
     from bonas.spaces import Listed as Listed
     from bonas.spaces import Space as Space
+    from bonas.study.study import Study as Study
 
 __version__ = "0.1.0"
 
@@ -62,6 +64,7 @@ _ROOMS = (  # modules that are names of their own
     "plots",
     "problems",
     "search",
+    "study",
     "surrogates",
 )
 _HOMES = {  # name -> the module it lives in
@@ -76,6 +79,7 @@ _HOMES = {  # name -> the module it lives in
     "Listed": "bonas.spaces",
     "Choice": "bonas.spaces",
     "Space": "bonas.spaces",
+    "Study": "bonas.study.study",
     "add_gp_ucb": "bonas.search.additive",
     "bayes": "bonas.search.bayes",
     "curves": "bonas.search.curves",

@@ -1,0 +1,24 @@
+"""The durable door: studies, whose trials are kept in a file.
+
+The names are loaded when first used (PEP 562): the command line lives here too, and must answer `--help` without JAX.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bonas.study.execute import Event as Event
+    from bonas.study.file import StudyError as StudyError
+    from bonas.study.store import Record as Record
+    from bonas.study.study import Study as Study
+    from bonas.study.trial import Asked as Asked
+    from bonas.study.trial import Stop as Stop
+
+_HOMES = {"Asked": "trial", "Event": "execute", "Record": "store", "Stop": "trial", "Study": "study", "StudyError": "file"}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"bonas.study.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'bonas.study' has no attribute {name!r}")
