@@ -102,9 +102,9 @@ def main() -> None:
     known = {(row["set"], row["method"], row["seed"]): row["regret"] for row in record.lines(file)}
     jobs = [
         (name, method, seeds)
-        for seeds in chunks(config)
         for name in known_tables
         for method in config.methods
+        for seeds in chunks(config)
         if any((name, method, seed) not in known for seed in seeds)
     ]
     columns = (
@@ -116,7 +116,9 @@ def main() -> None:
     )
     with Progress(*columns, disable=None) as bar, file.open("a", encoding="utf-8") as growing:
         task = bar.add_task("searches", total=len(jobs))
-        for name, method, seeds in jobs:
+        for i, (name, method, seeds) in enumerate(jobs):
+            if i and name != jobs[i - 1][0]:
+                jax.clear_caches()  # the programs of all sets together are more than a process may map
             bar.update(task, description=f"{method} on {name}")
             table = known_tables[name]
             keys = jax.vmap(jax.random.key)(np.asarray(seeds))

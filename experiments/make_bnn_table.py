@@ -18,8 +18,10 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from script import flags, ready, record
@@ -151,11 +153,13 @@ def main() -> None:
     ):
         task = bar.add_task("networks", total=len(jobs), completed=len(jobs) - len(missing))
         try:
-            for row in pool.map(lambda job: train(config, job, synthetic), missing):
-                growing.write(record.line(row))
-                growing.flush()
-                known[key_of(row)] = row
-                bar.update(task, advance=1, description=row["set"])
+            for name, some in groupby(missing, lambda job: job.name):
+                for row in pool.map(lambda job: train(config, job, synthetic), some):
+                    growing.write(record.line(row))
+                    growing.flush()
+                    known[key_of(row)] = row
+                    bar.update(task, advance=1, description=name)
+                jax.clear_caches()  # the programs of all sets together are more than a process may map
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise SystemExit(f"stopped; the same command goes on from {len(known)} networks") from None
