@@ -45,6 +45,7 @@ class Outlook:
 
 
 def no_memory(capacity: int, d: int) -> tuple:
+    """What an acquisition carries that carries nothing."""
     return ()
 
 

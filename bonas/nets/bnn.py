@@ -1,4 +1,4 @@
-"""Bayesian networks: priors of weights and precisions, energy, and the conditionals of the precisions (Agrawal, Chapter 5)."""
+"""Bayesian networks: priors of weights and precisions, energy, and the conditionals of the precisions (Agrawal, Section 5)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Bayesian networks by Hamiltonian Monte Carlo, with Gibbs draws of precisions between trajectories (Agrawal, Chapter 5)."""
+"""Bayesian networks by Hamiltonian Monte Carlo, with Gibbs draws of precisions between trajectories (Agrawal, Section 5)."""
 
 from collections.abc import Callable
 from functools import partial

@@ -10,7 +10,7 @@ from jax import Array
 from bonas.acquire.analytic import ei, lcb, log_ei, log_pi, pi
 
 Closed = Callable[..., Array]  # mean (s, m), std (s, m), best () -> scores (m,)
-# Hutchinson, Section 2.4 (H-D4): for UCB kappa = 1
+# Hutchinson, Section 2.2.2, eq. 2.42 (H-D4): for UCB kappa = 1
 PLAIN: dict[str, Closed] = {"ei": ei, "pi": pi, "ucb": lambda mean, std, best: lcb(mean, std, best, kappa=1.0)}
 LOGS: dict[str, Closed] = {"ei": log_ei, "pi": log_pi}
 

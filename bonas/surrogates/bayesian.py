@@ -1,4 +1,4 @@
-"""Bayesian networks as surrogates: draws of networks by Hamiltonian Monte Carlo (Agrawal, Chapter 5)."""
+"""Bayesian networks as surrogates: draws of networks by Hamiltonian Monte Carlo (Agrawal, Section 5)."""
 
 from dataclasses import dataclass
 from functools import cache, partial

@@ -73,8 +73,8 @@ class Message(NamedTuple):
 def message(cov: Array, residual: Array, mask: Array) -> Message:
     """What the seen places of y − mean (c,) say of f, for a covariance (c, c) that includes noise.
 
-    With W = cov⁻¹ over what was seen, noise = 1/1ᵀW1 and value = noise 1ᵀWy: Swersky et al. 2014, eqs 15 to 18, where these
-    are Λ⁻¹ and Λ⁻¹γ. Where nothing was seen it is an observation of 0 with variance 1, to be masked.
+    With W = cov⁻¹ over what was seen, noise = 1/1ᵀW1 and value = noise 1ᵀWy: Swersky, Snoek & Adams 2014, eqs 15 to 18,
+    where these are Λ⁻¹ and Λ⁻¹γ. Where nothing was seen it is an observation of 0 with variance 1, to be masked.
     """
     lower = jnp.linalg.cholesky(mask_covariance(cov, mask, jnp.zeros((), cov.dtype)))
     both = jnp.stack([mask.astype(cov.dtype), jnp.where(mask, residual, 0.0)], axis=1)

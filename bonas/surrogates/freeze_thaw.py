@@ -1,4 +1,4 @@
-"""Learning curves that decay towards asymptotes, which a Gaussian process relates to each other (Swersky et al. 2014)."""
+"""Learning curves that decay towards asymptotes, related by a Gaussian process (Swersky, Snoek & Adams 2014)."""
 
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ class FreezeThawState(NamedTuple):
 
 
 def decay(times: Array, at: Array, alpha: Array, beta: Array) -> Array:
-    """β^α / (t + t' + β)^α (c, k): the covariance of a mixture of exponential decays, Swersky et al. 2014, eq. 6 (H-F9)."""
+    """β^α / (t + t' + β)^α (c, k): covariances of mixed exponential decays, Swersky, Snoek & Adams 2014, eq. 6 (H-F9)."""
     return (beta / (times[:, None] + at[None, :] + beta)) ** alpha
 
 

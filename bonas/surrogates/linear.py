@@ -21,7 +21,7 @@ def linear(
     samples: int = 16,
     steps: int = 10,
 ) -> Surrogate:
-    """y = w·φ(x) + noise with w ~ N(0, variance I) in closed form (Twist, Section 3.3); the two variances are inferred.
+    """y = w·φ(x) + noise with w ~ N(0, variance I) in closed form (Twist, Sections 3.3, 3.4); the two variances are inferred.
 
     features: "linear" for φ(x) = (1, x), "quadratic" for (1, x, x²), or a function of a point (d,) that is traceable. The rest
         is as for `surrogates.gp`, of which this is the one with the kernel `gp.basis(features)`.

@@ -81,7 +81,7 @@ def variational_network(
         draws each (local reparameterisation, eqs. 2.10–2.12).
     repeats: how many times the likelihood counts. With many more weights than values the bound is highest where every weight
         is at its prior and all is noise (the under-fitting of H-E2), so that a posterior that is 'colder' is needed (H-X12).
-    prior_variance: the mode of the inverse-gamma prior of each layer's variance (eq. 2.13).
+    prior_variance: the mode of the inverse-gamma prior of each layer's variance (eq. 2.14).
     floor: standard deviation added to that of the networks, in standard deviations of the values.
 
     Pending points condition the moments of the draws.
