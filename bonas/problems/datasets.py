@@ -32,7 +32,7 @@ from bonas.problems.files import read_inputs as read_inputs
 from bonas.problems.uci import UCI as UCI
 
 FOLDER_VARIABLE = "BONAS_DATA"
-SHIPPED = ("diabetes", "digits", "breast_cancer", "wine")  # by scikit-learn
+SHIPPED = ("diabetes", "digits", "breast_cancer", "wine", "iris")  # by scikit-learn
 
 
 class Source(NamedTuple):

@@ -195,7 +195,7 @@ def _quoted(names) -> str:
     return ", ".join(repr(str(name)) for name in names)
 
 
-def _number(cell: str) -> float | None:
+def number(cell: str) -> float | None:
     """The number in a cell; NaN if it is missing, None if it is text."""
     if cell.lower() in _MISSING:
         return math.nan
@@ -206,7 +206,7 @@ def _number(cell: str) -> float | None:
 
 
 def _is_number(cell: str) -> bool:
-    value = _number(cell)
+    value = number(cell)
     return value is not None and not math.isnan(value)
 
 
@@ -214,7 +214,7 @@ def _numbers(cells: Cells, name: str, advice: str = "") -> np.ndarray:
     """The column as float32 (n,)."""
     values = []
     for row, cell in enumerate(cells.columns[name]):
-        value = _number(cell)
+        value = number(cell)
         if value is None:
             raise ValueError(f"{cells.path}: column {name!r} is not numeric: {cells.where(row)} holds {cell!r}{advice}")
         if not abs(value) <= _LARGEST:
@@ -242,7 +242,7 @@ def _one_hot(cells: Cells, name: str) -> dict[str, np.ndarray]:
 def _target(cells: Cells, name: str, task: Task | None) -> tuple[np.ndarray, tuple[str, ...]]:
     """The target as values, or as labels with their classes. In text only an empty cell is missing: "none" may be a class."""
     column = cells.columns[name]
-    text = [_number(cell) is None for cell in column]
+    text = [number(cell) is None for cell in column]
     if task is None and any(text) and any(map(_is_number, column)):
         row = text.index(True)
         advice = "; pass task='classification' if these are classes"

@@ -14,7 +14,7 @@ from bonas.problems import datasets
 from bonas.problems.datasets import Source
 
 # Rows and columns as the literature has them.
-SHIPPED = {"diabetes": (442, 10), "digits": (1797, 64), "breast_cancer": (569, 30), "wine": (178, 13)}
+SHIPPED = {"diabetes": (442, 10), "digits": (1797, 64), "breast_cancer": (569, 30), "wine": (178, 13), "iris": (150, 4)}
 UCI = {
     "boston": (506, 13),
     "concrete": (1030, 8),

@@ -1,0 +1,292 @@
+"""What the columns of a table are, found once: by this any table of the same columns becomes rows of numbers.
+
+It goes to JSON and back, so that what a network was trained on is kept with it, and new rows are checked against it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bonas.problems.examples import TASKS, Task, labels
+from bonas.problems.files import number
+from bonas.tabular.table import Table
+
+# A column of text with more values would make more one-hot columns than it is worth: it is a name, a date or a key.
+MOST_VALUES = 50
+# Whole numbers that count from 0 or 1 up to at most so many classes, without gaps, are taken for labels.
+MOST_LABELS = 20
+_LEAST = 3  # rows of a class, so that training, validation and test may each have one
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class Column:
+    """An input: a number, or a category with one column of zeros and ones for each of its values."""
+
+    name: str
+    values: tuple[str, ...] = ()  # of a category; none for a number
+    fill: float | str | None = None  # what stands for a missing cell; None: it is refused
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is predicted, and from what."""
+
+    target: str
+    task: Task
+    classes: tuple[str, ...]  # what labels stand for; empty in a regression
+    inputs: tuple[Column, ...]
+    unused: tuple[str, ...] = ()  # columns of the table that are not looked at
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the numbers that networks see: "age", "colour=red", "colour=blue"."""
+        return tuple(
+            name for column in self.inputs for name in ([f"{column.name}={v}" for v in column.values] or [column.name])
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(made: dict[str, Any]) -> "Columns":
+        inputs = tuple(Column(each["name"], tuple(each["values"]), each["fill"]) for each in made["inputs"])
+        return Columns(made["target"], made["task"], tuple(made["classes"]), inputs, tuple(made["unused"]))
+
+
+def infer(
+    table: Table,
+    *,
+    target: str | None = None,
+    task: str | None = None,
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+) -> tuple[Columns, list[str]]:
+    """The columns of a table, and what a person should know about how they were taken."""
+    target = _checked_target(table, target, (*categorical, *drop))
+    _require(table, categorical, "--categorical")
+    _require(table, drop, "--drop")
+    if task not in (None, *TASKS):
+        raise ValueError(f"a task is one of {', '.join(TASKS)}; got {task!r}")
+    chosen, classes = _task(table, target, task)
+    inputs = [_column(table, name, name in categorical) for name in table.columns if name not in (target, *drop)]
+    constant = [column.name for column in inputs if _is_constant(table, column)]
+    kept = tuple(column for column in inputs if column.name not in constant)
+    if not kept:
+        raise ValueError(f"{table.source} has no column to learn from beside the target {target!r}")
+    notices = [f"left out, since constant: {_quoted(constant)}"] if constant else []
+    if one_hot := [column.name for column in kept if column.values]:
+        notices.append(f"taken as categories: {_quoted(one_hot)}")
+    return Columns(target, chosen, classes, kept, (*drop, *constant)), notices
+
+
+def with_fills(columns: Columns, table: Table, rows: np.ndarray, impute: bool) -> Columns:
+    """The columns with what stands for missing cells, found in those rows: the median, or the most frequent value.
+
+    Without `impute` a table with missing cells is refused, and all its columns that have any are named.
+    """
+    if not impute:
+        gaps = [(column.name, _missing(table, column)) for column in columns.inputs]
+        told = [f"{name!r} ({gone.sum()}, first in {table.where(int(gone.argmax()))})" for name, gone in gaps if gone.any()]
+        if told:
+            raise ValueError(
+                f"{table.source} has missing values in {', '.join(told)}; --impute fills them in, --drop leaves out"
+            )
+        return columns
+    return replace(columns, inputs=tuple(replace(column, fill=_fill(table, column, rows)) for column in columns.inputs))
+
+
+def targets(columns: Columns, table: Table) -> np.ndarray:
+    """The target (n,): float32 values, or int32 labels."""
+    cells, name = table.columns[columns.target], columns.target
+    if columns.task == "regression":
+        return _numbers(table, Column(name)).astype(np.float32)
+    position = {value: label for label, value in enumerate(columns.classes)}
+    return np.array([position[value] for value in _as_classes(cells).tolist()], np.int32)
+
+
+def encode(columns: Columns, table: Table, *, drop: Sequence[str] = ()) -> np.ndarray:
+    """Rows x (n, d) float32 of numbers, in the order of `columns.names`; whatever training did not know is refused."""
+    expected = {column.name for column in columns.inputs}
+    if lacking := [column.name for column in columns.inputs if column.name not in table.columns]:
+        raise ValueError(f"{table.source} lacks {_quoted(lacking)}, which the network was trained on")
+    known = {*expected, *columns.unused, columns.target, *drop}
+    if extra := [name for name in table.columns if name not in known]:
+        raise ValueError(
+            f"{table.source} has {_quoted(extra)}, which the network was not trained on; --drop NAME leaves a column out"
+        )
+    parts = [_one_hot(table, each) if each.values else _numbers(table, each)[:, None] for each in columns.inputs]
+    return np.concatenate(parts, axis=1).astype(np.float32)
+
+
+def _checked_target(table: Table, target: str | None, elsewhere: Sequence[str]) -> str:
+    chosen = target or table.target
+    if chosen is None:
+        raise ValueError(f"{table.source} needs --target, one of its columns: {_quoted(table.columns)}")
+    if chosen not in table.columns:
+        raise ValueError(f"{table.source} has no target {chosen!r}; its columns are {_quoted(table.columns)}")
+    if chosen in elsewhere:
+        raise ValueError(f"the target {chosen!r} can be neither categorical nor dropped")
+    return chosen
+
+
+def _require(table: Table, names: Sequence[str], flag: str) -> None:
+    if unknown := [name for name in names if name not in table.columns]:
+        raise ValueError(f"{flag}: {table.source} has no column {_quoted(unknown)}; its columns are {_quoted(table.columns)}")
+
+
+def _quoted(names) -> str:
+    return ", ".join(repr(str(name)) for name in names)
+
+
+# Cells
+
+
+def _text(cells: np.ndarray) -> np.ndarray:
+    """Cells as text; a number without its needless point, a missing one empty."""
+    if cells.dtype.kind != "f":
+        return cells
+    return np.array(["" if np.isnan(cell) else f"{cell:.17g}" for cell in cells])
+
+
+def _parsed(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cells as float64 (n,), NaN where missing or text, and which of them are text (n,) bool."""
+    if cells.dtype.kind == "f":
+        return cells, np.zeros(len(cells), bool)
+    read = [number(cell) for cell in cells.tolist()]
+    return np.array([np.nan if value is None else value for value in read]), np.array([value is None for value in read])
+
+
+def _missing(table: Table, column: Column) -> np.ndarray:
+    cells = table.columns[column.name]
+    return _text(cells) == "" if column.values else np.isnan(_parsed(cells)[0])
+
+
+def _numbers(table: Table, column: Column) -> np.ndarray:
+    """A column of numbers (n,), its missing cells filled in; with the row where that cannot be."""
+    values, text = _parsed(table.columns[column.name])
+    if column.fill is not None:
+        values = np.where(np.isnan(values) & ~text, column.fill, values)
+    bad = ~(np.abs(values) <= _LARGEST)
+    if bad.any():
+        row = int(bad.argmax())
+        cell = str(table.columns[column.name][row])
+        what = f"{cell!r} is not a number" if text[row] else "is missing" if np.isnan(values[row]) else f"{cell} is too large"
+        raise ValueError(f"{table.source}: column {column.name!r}, {table.where(row)}: {what}")
+    return values
+
+
+def _one_hot(table: Table, column: Column) -> np.ndarray:
+    cells = _text(table.columns[column.name])
+    if column.fill is not None:
+        cells = np.where(cells == "", column.fill, cells)
+    unknown = ~np.isin(cells, column.values)
+    if unknown.any():
+        row = int(unknown.argmax())
+        what = f"{str(cells[row])!r} is none of {_quoted(column.values)}" if cells[row] else "is missing"
+        raise ValueError(f"{table.source}: column {column.name!r}, {table.where(row)}: {what}")
+    return (cells[:, None] == np.array(column.values)[None, :]).astype(np.float32)
+
+
+# What a column is
+
+
+def _column(table: Table, name: str, categorical: bool) -> Column:
+    cells = table.columns[name]
+    values, text = _parsed(cells)
+    if not categorical and not text.any():
+        return Column(name)
+    if not categorical and not np.isnan(values).all():
+        row = int(text.argmax())
+        raise ValueError(
+            f"{table.source}: column {name!r} holds numbers, but {str(cells[row])!r} in {table.where(row)}; "
+            f"correct it, or pass --categorical {name} or --drop {name}"
+        )
+    kinds = np.unique(_text(cells))
+    kinds = kinds[kinds != ""]
+    if len(kinds) > MOST_VALUES:
+        raise ValueError(
+            f"{table.source}: column {name!r} is text of {len(kinds)} different values, too many for one-hot columns; "
+            f"--drop {name} leaves it out"
+        )
+    return Column(name, tuple(str(kind) for kind in kinds))
+
+
+def _is_constant(table: Table, column: Column) -> bool:
+    if column.values:
+        return len(column.values) < 2
+    values = _parsed(table.columns[column.name])[0]
+    seen = values[~np.isnan(values)]
+    return not len(seen) or bool((seen == seen[0]).all())
+
+
+def _fill(table: Table, column: Column, rows: np.ndarray) -> float | str:
+    cells = table.columns[column.name][rows]
+    if column.values:
+        text = _text(cells)
+        kinds, times = np.unique(text[text != ""], return_counts=True)
+        return str(kinds[times.argmax()]) if len(kinds) else column.values[0]
+    values = _parsed(cells)[0]
+    return float(np.median(values[~np.isnan(values)])) if not np.isnan(values).all() else 0.0
+
+
+# What the target is
+
+
+def _task(table: Table, target: str, task: str | None) -> tuple[Task, tuple[str, ...]]:
+    cells = table.columns[target]
+    values, text = _parsed(cells)
+    gone = (_text(cells) == "") if text.any() else np.isnan(values)
+    if gone.any():
+        raise ValueError(
+            f"{table.source}: the target {target!r} is missing in {gone.sum()} rows, first in "
+            f"{table.where(int(gone.argmax()))}; leave such rows out"
+        )
+    if task is None and text.any() and not text.all():
+        row = int(text.argmax())
+        raise ValueError(
+            f"{table.source}: target {target!r} mixes numbers and text: {table.where(row)} holds {str(cells[row])!r}; "
+            "pass --task classification if these are classes"
+        )
+    if task == "regression" or (task is None and not text.any() and not _counts_classes(values)):
+        numbers = _numbers(table, Column(target))
+        _check_varies(table, target, len(np.unique(numbers)))
+        return "regression", ()
+    classes = labels(values if not text.any() else _text(cells))[1]
+    _check_varies(table, target, len(classes))
+    _check_classes(table, target, cells, classes)
+    return "classification", classes
+
+
+def _counts_classes(values: np.ndarray) -> bool:
+    kinds = np.unique(values)
+    return len(kinds) <= MOST_LABELS and kinds[0] in (0.0, 1.0) and bool((np.diff(kinds) == 1.0).all())
+
+
+def _as_classes(cells: np.ndarray) -> np.ndarray:
+    """The name of each cell's class (n,), as `problems.examples.labels` names it."""
+    values, text = _parsed(cells)
+    positions, names = labels(values if not text.any() else _text(cells))
+    return np.array(names)[positions]
+
+
+def _check_varies(table: Table, target: str, kinds: int) -> None:
+    if kinds < 2:
+        raise ValueError(f"{table.source}: the target {target!r} is constant; there is nothing to learn")
+
+
+def _check_classes(table: Table, target: str, cells: np.ndarray, classes: tuple[str, ...]) -> None:
+    names, times = np.unique(_as_classes(cells), return_counts=True)
+    rarest = times.argmin()
+    if len(classes) > len(cells) // 2:
+        raise ValueError(
+            f"{table.source}: the target {target!r} has {len(classes)} classes in {len(cells)} rows, too many to learn; "
+            "pass --task regression if these are values"
+        )
+    if times[rarest] < _LEAST:
+        raise ValueError(
+            f"{table.source}: class {str(names[rarest])!r} of the target {target!r} has {times[rarest]} rows; "
+            f"each needs {_LEAST}"
+        )
