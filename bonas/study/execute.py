@@ -1,43 +1,217 @@
-"""Evaluating the trials of a study."""
+"""Evaluating the trials of a study, one after the other or many at once: a new point is asked whenever a worker is free."""
 
+import secrets
+import threading
 import time
-import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bonas.study.file import StudyError
 from bonas.study.store import Record
+from bonas.study.trial import Asked
+from bonas.study.work import DEATHS, Outcome, can_interrupt, work
+from bonas.study.workers import Here, Processes, chosen, is_death
 
 if TYPE_CHECKING:
     from bonas.study.study import Study
+
+FAILURES = 10  # in a row, after which a search is stopped: it is the objective then, and not its points
+_TICK = 0.2  # seconds between two looks at the clock
+_START = 60.0  # seconds that a worker may take to begin: it imports what the objective needs
+_GRACE = 1.0  # seconds that a worker has to end an evaluation itself, which then leaves a traceback
 
 
 class Event(NamedTuple):
     """Something that happened to a trial."""
 
-    kind: str  # asked, told, failed or stopped
+    kind: str  # asked, told, stopped (and told), failed or returned (to the queue)
     trial: Record
     done: int  # trials of the study that have ended
     best: Record | None
+    running: tuple[int, ...]  # numbers of the trials that this process has others evaluate
+
+
+Watch = Callable[[Event], None]
+
+
+class _Running(NamedTuple):
+    asked: Asked
+    submitted: float  # unix time
+
+
+class Evaluating:
+    """One call of optimise."""
+
+    def __init__(
+        self,
+        study: "Study",
+        objective: Callable[..., Any],
+        *,
+        trials: int | None,
+        seconds: float | None,
+        trial_seconds: float | None,
+        executor: Executor,
+        room: int,
+        watch: Watch | None,
+    ):
+        self._study, self._store, self._objective, self._watch = study, study._store, objective, watch
+        self._trials, self._limit = float("inf") if trials is None else trials, trial_seconds
+        self._until = float("inf") if seconds is None else time.monotonic() + seconds
+        self._executor, self._room = executor, room
+        self._running: dict[Future, _Running] = {}
+        self._lost: set[Future] = set()  # evaluations that took too long and cannot be ended
+        self._failures: list[str] = []  # since the last success
+
+    def run(self) -> None:
+        """Evaluate until there is nothing left to do. Whatever ends it, trials without an outcome are back in the queue."""
+        try:
+            with self._heartbeat():
+                while self._fill():
+                    self._collect()
+        finally:
+            for future, each in self._running.items():
+                future.cancel()
+                with suppress(StudyError):
+                    self._store.back(each.asked.number)
+
+    def _fill(self) -> bool:
+        """Ask for as many trials as there are free workers; whether any is running."""
+        self._lost = {future for future in self._lost if not future.done()}
+        while len(self._running) + len(self._lost) < self._room and time.monotonic() < self._until:
+            asked = self._study._ask(self._trials)
+            if asked is None:
+                break
+            self._submit(asked)
+        if not self._running and len(self._lost) == self._room and self._store.ended() < self._trials:
+            raise StudyError(f"every worker hangs in an evaluation longer than {self._limit:g} s; end them and go on")
+        return bool(self._running)
+
+    def _submit(self, asked: Asked) -> None:
+        place: Future = Future()  # so that the trial goes back to the queue where it is interrupted on the way
+        self._running[place] = _Running(asked, time.time())
+        self._tell_watcher("asked", asked.number)
+        future = self._executor.submit(work, self._objective, asked, secrets.token_hex(4), self._limit)
+        self._running[future] = self._running.pop(place)
+
+    def _collect(self) -> None:
+        """Wait for outcomes, and keep them; trials that end together are told in the order of their numbers."""
+        done, _ = wait(self._running, timeout=_TICK if self._limit else None, return_when=FIRST_COMPLETED)
+        problems = []
+        for future in sorted(done, key=lambda future: self._running[future].asked.number):
+            problem = CancelledError("the executor gave a trial up") if future.cancelled() else future.exception()
+            if problem is None:
+                self._end(self._running.pop(future).asked.number, future.result())
+            elif is_death(problem):
+                self._died(self._running.pop(future).asked.number, problem)
+            if problem is not None and not self._survives(problem):
+                problems.append(problem)
+        if self._limit:
+            self._overtime(self._limit)
+        if problems:
+            raise StudyError(f"the executor failed, and its trials are back in the queue ({problems[0]!r})") from problems[0]
+        if len(self._failures) >= FAILURES:
+            raise StudyError(summary(self._failures))
+
+    def _survives(self, problem: BaseException) -> bool:
+        """Whether the executor can go on: a cluster, or processes of our own, after the death of a worker."""
+        return is_death(problem) and (isinstance(self._executor, Processes) or not isinstance(problem, BrokenExecutor))
+
+    def _end(self, number: int, outcome: Outcome) -> None:
+        for step, value in outcome.reports:
+            self._store.report(number, step, value, self._study.lease)
+        info = {} if outcome.stopped is None else {"stopped": outcome.stopped}
+        kept = {"value": outcome.value, "cost": outcome.cost, "error": outcome.error, "traceback": outcome.traceback}
+        try:
+            first = self._store.end(number, info=info, **kept)
+        except StudyError as problem:
+            raise StudyError(
+                f"{problem}. Trial {number} had ended with {outcome.error or outcome.value}, which is not kept"
+            ) from problem
+        if not first:  # another process had taken it over, and was faster
+            return
+        if outcome.value is not None:
+            self._failures = []
+            self._tell_watcher("told" if outcome.stopped is None else "stopped", number)
+            return
+        self._failures.append(outcome.error)
+        self._tell_watcher("failed", number)
+
+    def _died(self, number: int, problem: BaseException) -> None:
+        """Back to the queue the first time, a failure the second."""
+        if self._store.died(number) >= DEATHS:
+            self._end(number, Outcome(None, 0.0, f"{DEATHS} workers died while they evaluated it", f"{problem}"))
+        else:
+            self._store.back(number)
+            self._tell_watcher("returned", number)
+
+    def _overtime(self, limit: float) -> None:
+        """Fail what runs for too long, and end its worker where that is possible."""
+        now = time.time()
+        for future, (asked, submitted) in list(self._running.items()):
+            if now < submitted + limit + _GRACE:
+                continue
+            begun = self._store.record(asked.number).begun
+            start = begun if begun is not None and begun >= submitted else submitted + _START
+            if now < start + limit + _GRACE or future.done():
+                continue
+            if isinstance(self._executor, Processes):
+                self._executor.kill(future)
+            elif not future.cancel():
+                self._lost.add(future)
+            del self._running[future]
+            self._end(asked.number, Outcome(None, now - start, f"it took longer than {limit:g} s"))
+
+    def _tell_watcher(self, kind: str, number: int) -> None:
+        if self._watch:
+            running = tuple(each.asked.number for each in self._running.values())
+            event = Event(kind, self._store.record(number), self._store.ended(), self._study.best, running)
+            self._watch(event)
+
+    @contextmanager
+    def _heartbeat(self) -> Iterator[None]:
+        """Renew the leases of what is running, four times as often as needed."""
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(self._study.lease / 4):
+                with suppress(StudyError):  # a disk that is full now need not be by the next time
+                    self._store.renew([each.asked.number for each in list(self._running.values())], self._study.lease)
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def summary(failures: list[str]) -> str:
+    """Why the last evaluations failed, the most frequent reason first."""
+    counted = "; ".join(f"{n} × {error}" for error, n in Counter(failures).most_common(3))
+    return f"{len(failures)} trials in a row have failed: {counted}. Their tracebacks are in study.trials"
 
 
 def optimise(
     study: "Study",
     objective: Callable[..., Any],
     *,
-    trials: int | None,
-    seconds: float | None,
-    progress: bool,
-    watch: Callable[[Event], None] | None,
+    executor: Executor | None,
+    workers: int | None,
+    trial_seconds: float | None,
+    **limits: Any,
 ) -> None:
-    began = time.monotonic()
-    while seconds is None or time.monotonic() - began < seconds:
-        counts = study._store.counts()
-        if trials is not None and counts["told"] + counts["failed"] >= trials:
-            return
-        asked = study.ask()
-        start = time.perf_counter()
-        try:
-            value = float(objective(dict(asked.config)))
-            study.tell(asked, value, cost=time.perf_counter() - start)
-        except Exception as problem:
-            study.fail(asked, f"{type(problem).__name__}: {problem}", traceback.format_exc())
+    """Evaluate the objective at the study's trials, where the executor has it."""
+    if trial_seconds is not None and not trial_seconds > 0.0:
+        raise ValueError(f"trial_seconds is a number above 0; got {trial_seconds}")
+    chosen_executor, room = chosen(executor, workers, objective)
+    if isinstance(chosen_executor, Here) and trial_seconds is not None and not can_interrupt():
+        raise ValueError("an evaluation cannot be interrupted in this thread: trial_seconds needs a process, workers=1")
+    try:
+        Evaluating(study, objective, trial_seconds=trial_seconds, executor=chosen_executor, room=room, **limits).run()
+    finally:
+        if isinstance(chosen_executor, Processes):
+            chosen_executor.shutdown()

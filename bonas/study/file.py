@@ -40,6 +40,12 @@ MIGRATIONS = (
     CREATE TABLE search (asks INTEGER NOT NULL, told INTEGER NOT NULL, capacity INTEGER NOT NULL);  -- one row
     CREATE TABLE memory (part INTEGER, piece INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (part, piece)) WITHOUT ROWID
     """,
+    """
+    ALTER TABLE trial ADD COLUMN begun REAL;                        -- unix time at which its evaluation began
+    ALTER TABLE search ADD COLUMN used INTEGER NOT NULL DEFAULT 0;  -- points in its memory
+    UPDATE search SET used = (SELECT count(*) FROM trial WHERE NOT enqueued OR told <= search.told);
+    INSERT INTO setting SELECT 'id', '"' || hex(randomblob(8)) || '"' WHERE EXISTS (SELECT * FROM setting)
+    """,
 )
 
 
@@ -106,6 +112,19 @@ class File:
                     db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One view of the file, whatever others write meanwhile."""
+        with self._lock, plainly(self.path):
+            if self._db.in_transaction:
+                yield
+                return
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("COMMIT")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

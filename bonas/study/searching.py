@@ -1,6 +1,7 @@
 """The search of a study, in memory: brought up to date with the file, asked for the next point, and written back."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,8 +23,11 @@ class _Overtaken(Exception):
 class Searching:
     """A search whose memory is the file's: whoever asks next, in whatever process, goes on from there."""
 
-    def __init__(self, search: Search, store: Store, *, seed: int, sign: float, first: int = FIRST):
-        self.search, self._store, self._sign, self._first = search, store, sign, first
+    def __init__(
+        self, search: Search, store: Store, *, seed: int, sign: float, first: int, said: Callable[[int], dict[str, str]] | None
+    ):
+        """sign: what a value is multiplied by to be minimised; said: what there is to say after so many trials have ended."""
+        self.search, self._store, self._sign, self._first, self._said = search, store, sign, first, said
         self._init_key, self._run_key = states.keys(seed)
         self._head: Head | None = None  # of the state in memory
         self._state: Any = None
@@ -42,41 +46,44 @@ class Searching:
                 return self._ask(lease, most)
 
     def _ask(self, lease: float, most: float) -> Record | None:
-        head, told, state, anew = self._up_to_date()
+        if self._store.size() >= most:
+            return None
+        head, state = self._up_to_date()
         key = states.ask_key(self._run_key, jnp.asarray(head.asks))
         x, state, info = states.programs(self.search).ask(key, state)
-        points = self._points(np.asarray(x), jax.device_get(info))
-        later = Head(head.asks + 1, told, head.capacity)
+        points = self._points(np.asarray(x), jax.device_get(info), head.told)
+        later = head._replace(asks=head.asks + 1, used=head.used + len(points))
         parts = states.parts(self.search, head.capacity, state)
-        pieces = states.changed(parts, {} if anew else self._kept)
         with self._store.file.writing():
-            if self._store.head().asks != head.asks:
+            now = self._store.head()
+            if now.asks != head.asks:
                 raise _Overtaken
-            if sum(self._store.counts().values()) >= most:
+            if self._store.size() >= most:  # others may have enqueued
                 return None
+            anew = now.capacity != head.capacity
+            pieces = states.changed(parts, {} if anew else self._kept)
             record = self._store.asked(points, later, pieces, anew=anew, lease=lease)
         self._head, self._state, self._kept = later, state, parts
         return record
 
-    def _up_to_date(self) -> tuple[Head, int, Any, bool]:
-        """How far the file is, what was told by then, the state that knows of it, and whether that has a new shape."""
-        head = self._store.head()
-        if self._head is None or self._head.asks != head.asks:
-            self._load(head)
-        news = self._store.told_after(head.told)
-        told, state = head.told + len(news), self._state
+    def _up_to_date(self) -> tuple[Head, Any]:
+        """How far the search is, and its state, after all that has been told."""
+        with self._store.file.reading():
+            head = self._store.head()
+            if self._head != head:
+                self._load(head)
+            news, state = self._store.told_after(head.told), self._state
+        used = head.used + sum(each.enqueued for each in news)
         capacity = head.capacity or self._first
-        room = self._store.points(told) + states.batch(self.search, capacity)
-        while capacity < room:
+        while capacity < used + states.batch(self.search, capacity):
             capacity *= 2
-        anew = capacity != head.capacity
         if state is None:
             state = states.programs(self.search).init(self._init_key, capacity)
-        elif anew:
+        elif capacity != head.capacity:
             state = states.grown(self.search, self._init_key, state, capacity)
         for each in news:
             state = self._told(state, each)
-        return head._replace(capacity=capacity), told, state, anew
+        return Head(head.asks, head.told + len(news), capacity, used), state
 
     def _load(self, head: Head) -> None:
         kept = self._store.memory()
@@ -89,8 +96,8 @@ class Searching:
         value = self._sign * each.value if each.value is not None else math.nan
         return states.programs(self.search).tell(state, states.trial(x, value, each.cost, ok=ok))
 
-    def _points(self, x: np.ndarray, info: AskInfo) -> list[Point]:
-        about = in_words(info)
+    def _points(self, x: np.ndarray, info: AskInfo, told: int) -> list[Point]:
+        about = in_words(info) | (self._said(told) if self._said else {})
         return [Point(row, write_config(self.search.space.decode(row)), about) for row in x]
 
 

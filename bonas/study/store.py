@@ -2,24 +2,20 @@
 
 import json
 import math
-import os
-import secrets
-import socket
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bonas.study.file import File, StudyError
-from bonas.study.written import Configs
+from bonas.study.life import is_dead, whoami
 
 Piece = tuple[int, int, bytes]  # which part of the search's memory, which piece of it, and what it holds
 _OPEN = "('asked', 'running')"
-# Drawn anew by every process: a process that was killed may have had the number of this one, as the first in a container has.
-_LIFE = secrets.token_hex(4)
+_PLAIN = ("number", "state", "value", "cost", "error", "traceback", "asked", "begun", "ended", "worker")  # kept as they are
 
 
 @dataclass(frozen=True)
@@ -36,6 +32,7 @@ class Record:
     traceback: str = ""
     reports: tuple[tuple[int, float], ...] = ()  # (step, value), by step
     asked: float | None = None  # unix time
+    begun: float | None = None
     ended: float | None = None
     worker: str = ""  # host:process:life of who has it, or had it last
     info: dict[str, Any] = field(default_factory=dict)  # how the point was found
@@ -47,6 +44,7 @@ class Head(NamedTuple):
     asks: int  # that were made
     told: int  # trials, in the order they ended, that its memory knows of
     capacity: int  # points that its memory has room for; 0 before the first ask
+    used: int  # points in its memory: those that it asked, and enqueued ones that it was told of
 
 
 class Told(NamedTuple):
@@ -66,32 +64,11 @@ class Point(NamedTuple):
     info: dict[str, Any]
 
 
-def whoami() -> str:
-    """This process, among all that ever worked on a study."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_LIFE}"
-
-
-def is_dead(worker: str) -> bool:
-    """Whether a process is known to have ended: one of this host, whose number is free or is used by another."""
-    host, number, life = worker.rsplit(":", 2)
-    if host != socket.gethostname():
-        return False
-    if int(number) == os.getpid():
-        return life != _LIFE
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it lives, and is somebody else's
-        return False
-    return False
-
-
 class Store:
     """The trials of one study."""
 
-    def __init__(self, file: File, configs: Configs):
-        self.file, self._configs = file, configs
+    def __init__(self, file: File, read: Callable[[str], dict[str, Any]] = json.loads):
+        self.file, self._read = file, read  # of configurations
 
     # What is there
 
@@ -104,20 +81,17 @@ class Store:
         return [self._record(row, reports.get(row["number"], ())) for row in rows]
 
     def record(self, number: int) -> Record:
+        """One of them."""
         row = self.file.row("SELECT * FROM trial WHERE number = ?", number)
         if row is None:
             raise StudyError(f"{self.file.path} has no trial {number}")
-        return self._record(row, self.reports(number))
+        return self._record(row, self._reports(number))
 
     def best(self, least: bool) -> Record | None:
         """The first of the trials with the least value, or the greatest."""
         order = "ASC" if least else "DESC"
         row = self.file.row(f"SELECT * FROM trial WHERE state = 'told' ORDER BY value {order}, number LIMIT 1")
-        return self._record(row, self.reports(row["number"])) if row else None
-
-    def reports(self, number: int) -> list[tuple[int, float]]:
-        rows = self.file.rows("SELECT step, value FROM report WHERE trial = ? ORDER BY step", number)
-        return [(row["step"], _number(row["value"])) for row in rows]
+        return self._record(row, self._reports(row["number"])) if row else None
 
     def reported_by(self, step: int) -> list[float]:
         """Of every told trial the last finite value that it reported up to a step."""
@@ -130,59 +104,76 @@ class Store:
 
     def counts(self) -> dict[str, int]:
         """How many trials are in each state."""
-        rows = self.file.rows("SELECT state, count(*) AS n FROM trial GROUP BY state")
-        return dict.fromkeys(("queued", "asked", "running", "told", "failed"), 0) | {row["state"]: row["n"] for row in rows}
+        query = "SELECT count(*) FROM trial WHERE state = "  # each of these has an index
+        counts = {state: self._one(f"{query}'{state}'") for state in ("queued", "asked", "running", "told")}
+        return counts | {"failed": self.ended() - counts["told"]}
+
+    def ended(self) -> int:
+        """How many trials were told or have failed."""
+        return self._one("SELECT coalesce(max(told), 0) FROM trial")
+
+    def size(self) -> int:
+        """How many trials there are."""
+        return self._one("SELECT coalesce(max(number) + 1, 0) FROM trial")
+
+    def _one(self, query: str) -> int:
+        return self.file.rows(query)[0][0]
+
+    def _reports(self, number: int) -> list[tuple[int, float]]:
+        rows = self.file.rows("SELECT step, value FROM report WHERE trial = ? ORDER BY step", number)
+        return [(row["step"], _number(row["value"])) for row in rows]
 
     def _record(self, row: sqlite3.Row, reports: Iterable[tuple[int, float]]) -> Record:
-        kept = {
-            name: row[name] for name in ("number", "state", "value", "cost", "error", "traceback", "asked", "ended", "worker")
-        }
-        u = tuple(np.frombuffer(row["u"], "<f8").tolist())
-        return Record(
-            **kept, config=self._configs.read(row["config"]), u=u, reports=tuple(reports), info=json.loads(row["info"])
-        )
+        config, u, info = self._read(row["config"]), tuple(np.frombuffer(row["u"], "<f8").tolist()), json.loads(row["info"])
+        return Record(**{name: row[name] for name in _PLAIN}, config=config, u=u, reports=tuple(reports), info=info)
 
     # Transitions
 
     def enqueue(self, point: Point) -> int:
+        """The number of a new trial that waits."""
         with self.file.writing() as db:
-            return self._insert(db, point, "queued", enqueued=True)
+            return self._insert(db, point, enqueued=True)
 
-    def take(self, lease: float) -> Record | None:
-        """The first trial that waits, or whose process is dead or silent for longer than its lease: from now on ours."""
-        if self._waiting() is None:
+    def take(self, lease: float, most: float = math.inf) -> Record | None:
+        """The first trial that waits, or whose process is dead or silent for longer than its lease: from now on ours.
+
+        None where there is none, or where `most` trials have ended or are being evaluated.
+        """
+        if self._waiting(most) is None:
             return None
         with self.file.writing() as db:
-            number = self._waiting()  # again, now that nobody else can write
+            number = self._waiting(most)  # again, now that nobody else can write
             if number is None:
                 return None
             self._lend(db, number, lease)
             return self.record(number)
 
-    def _waiting(self) -> int | None:
-        now = time.time()
-        query = "SELECT number, state, worker, lease FROM trial WHERE state IN ('queued', 'asked', 'running') ORDER BY number"
-        for row in self.file.rows(query):
-            if row["state"] == "queued" or row["lease"] < now or is_dead(row["worker"]):
-                return row["number"]
-        return None
+    def _waiting(self, most: float) -> int | None:
+        now, live = time.time(), 0
+        waiting = [row[0] for row in self.file.rows("SELECT number FROM trial WHERE state = 'queued' ORDER BY number LIMIT 1")]
+        for row in self.file.rows(f"SELECT number, worker, lease FROM trial WHERE state IN {_OPEN}"):
+            if row["lease"] < now or is_dead(row["worker"]):
+                waiting.append(row["number"])
+            else:
+                live += 1
+        return min(waiting) if waiting and self.ended() + live < most else None
 
     def asked(self, points: Sequence[Point], head: Head, pieces: Iterable[Piece], *, anew: bool, lease: float) -> Record:
-        """The first of new points as ours, the others in the queue, and the search's memory after this ask: all or nothing."""
+        """The first of new points as ours, the others in the queue, and the search's memory after this ask."""
         with self.file.writing() as db:
-            numbers = [self._insert(db, point, "queued", enqueued=False) for point in points]
+            numbers = [self._insert(db, point, enqueued=False) for point in points]
             self._lend(db, numbers[0], lease)
             if anew:
                 db.execute("DELETE FROM memory")
             db.executemany("INSERT OR REPLACE INTO memory VALUES (?, ?, ?)", pieces)
-            db.execute("UPDATE search SET asks = ?, told = ?, capacity = ?", head)
+            db.execute("UPDATE search SET asks = ?, told = ?, capacity = ?, used = ?", head)
             return self.record(numbers[0])
 
-    def _insert(self, db: sqlite3.Connection, point: Point, state: str, *, enqueued: bool) -> int:
-        number = db.execute("SELECT coalesce(max(number) + 1, 0) FROM trial").fetchone()[0]
+    def _insert(self, db: sqlite3.Connection, point: Point, *, enqueued: bool) -> int:
+        number, row = self.size(), point.u.astype("<f8").tobytes()
         db.execute(
-            "INSERT INTO trial (number, state, config, u, enqueued, info) VALUES (?, ?, ?, ?, ?, ?)",
-            (number, state, point.config, point.u.astype("<f8").tobytes(), int(enqueued), json.dumps(point.info)),
+            "INSERT INTO trial (number, state, config, u, enqueued, info) VALUES (?, 'queued', ?, ?, ?, ?)",
+            (number, point.config, row, int(enqueued), json.dumps(point.info)),
         )
         return number
 
@@ -191,40 +182,54 @@ class Store:
         query = "UPDATE trial SET state = 'asked', worker = ?, lease = ?, asked = ? WHERE number = ?"
         db.execute(query, (whoami(), now + lease, now, number))
 
-    def running(self, number: int) -> None:
+    def begin(self, number: int, attempt: str) -> int:
+        """The evaluation begins; how many workers have died of it.
+
+        A cluster starts a task again whose worker has died, in the same attempt: by that the death is known.
+        """
         with self.file.writing() as db:
-            db.execute("UPDATE trial SET state = 'running' WHERE number = ? AND state = 'asked'", (number,))
+            db.execute(
+                f"""UPDATE trial SET state = 'running', begun = ?, deaths = deaths + (attempt = ?), attempt = ?
+                WHERE number = ? AND state IN {_OPEN}""",
+                (time.time(), attempt, attempt, number),
+            )
+            return self._deaths(number)
+
+    def died(self, number: int) -> int:
+        """A worker has died of a trial; how many have."""
+        with self.file.writing() as db:
+            db.execute("UPDATE trial SET deaths = deaths + 1, attempt = '' WHERE number = ?", (number,))
+            return self._deaths(number)
+
+    def _deaths(self, number: int) -> int:
+        return self.file.rows("SELECT deaths FROM trial WHERE number = ?", number)[0][0]
 
     def renew(self, numbers: Iterable[int], lease: float) -> None:
         """More time for trials that are ours."""
+        query = f"UPDATE trial SET lease = ? WHERE number = ? AND worker = ? AND state IN {_OPEN}"
         with self.file.writing() as db:
-            db.executemany(
-                f"UPDATE trial SET lease = ? WHERE number = ? AND worker = ? AND state IN {_OPEN}",
-                [(time.time() + lease, number, whoami()) for number in numbers],
-            )
+            db.executemany(query, [(time.time() + lease, number, whoami()) for number in numbers])
 
     def back(self, number: int) -> None:
-        """A trial that was not evaluated after all: the next to be asked."""
+        """A trial of ours that was not evaluated after all waits again, before all later ones."""
+        query = f"UPDATE trial SET state = 'queued', attempt = '' WHERE number = ? AND worker = ? AND state IN {_OPEN}"
         with self.file.writing() as db:
-            db.execute(f"UPDATE trial SET state = 'queued' WHERE number = ? AND state IN {_OPEN}", (number,))
+            db.execute(query, (number, whoami()))
 
     def report(self, number: int, step: int, value: float, lease: float) -> None:
-        """An intermediate value; also a sign of life."""
+        """An intermediate value, which is a sign of life too."""
         with self.file.writing() as db:
             db.execute("INSERT OR REPLACE INTO report VALUES (?, ?, ?)", (number, step, value))
             db.execute("UPDATE trial SET lease = max(lease, ?) WHERE number = ?", (time.time() + lease, number))
 
-    def end(self, number: int, **fields: Any) -> bool:
+    def end(self, number: int, *, info: dict[str, Any], **fields: Any) -> bool:
         """The trial as told, where fields have a value, or as failed; false where it had ended before."""
         with self.file.writing() as db:
-            row = db.execute("SELECT state, info FROM trial WHERE number = ?", (number,)).fetchone()
-            if row is None:
-                raise StudyError(f"{self.file.path} has no trial {number}")
-            if row["state"] in ("told", "failed"):
+            before = self.record(number)
+            if before.state in ("told", "failed"):
                 return False
-            fields["info"] = json.dumps(json.loads(row["info"]) | fields.pop("info", {}))
-            fields |= {"state": "told" if fields.get("value") is not None else "failed", "ended": time.time()}
-            fields["told"] = db.execute("SELECT coalesce(max(told) + 1, 1) FROM trial").fetchone()[0]
+            state = "failed" if fields.get("value") is None else "told"
+            fields |= {"state": state, "ended": time.time(), "told": self.ended() + 1, "info": json.dumps(before.info | info)}
             columns = ", ".join(f"{name} = ?" for name in fields)
             db.execute(f"UPDATE trial SET {columns} WHERE number = ?", (*fields.values(), number))
         return True
@@ -232,22 +237,16 @@ class Store:
     # The search
 
     def head(self) -> Head:
-        row = self.file.row("SELECT asks, told, capacity FROM search")
-        return Head(*row) if row else Head(0, 0, 0)
+        """How far it is."""
+        return Head(*self.file.rows("SELECT asks, told, capacity, used FROM search")[0])
 
     def told_after(self, told: int) -> list[Told]:
         """Trials that ended after the first so many, in that order."""
         rows = self.file.rows("SELECT u, value, cost, enqueued FROM trial WHERE told > ? ORDER BY told", told)
         return [Told(np.frombuffer(r["u"], "<f8"), r["value"], r["cost"] or 0.0, bool(r["enqueued"])) for r in rows]
 
-    def points(self, told: int) -> int:
-        """Rows that the search's memory has used: points that it asked, and enqueued ones that it was told."""
-        query = "SELECT count(*) FROM trial WHERE NOT enqueued OR told <= ?"
-        row = self.file.row(query, told)
-        return row[0] if row else 0
-
     def memory(self) -> dict[int, bytes]:
-        """What the search knew after its last ask, part by part."""
+        """What it knew after its last ask, part by part."""
         parts: dict[int, bytearray] = {}
         for row in self.file.rows("SELECT part, bytes FROM memory ORDER BY part, piece"):
             parts.setdefault(row["part"], bytearray()).extend(row["bytes"])

@@ -1,27 +1,36 @@
-"""Study: a search that loses nothing. Trials live in a file, and any number of processes may work on them."""
+"""A search that loses nothing: its trials live in a file, and any number of processes may work on them."""
 
 import json
 import math
 import os
 import platform
+import secrets
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from bonas.search.bayes import bayes
 from bonas.search.types import Search
 from bonas.spaces import Space
-from bonas.study.execute import Event, optimise
+from bonas.study import tables
+from bonas.study.execute import Event, Watch, optimise
 from bonas.study.file import File, StudyError
+from bonas.study.importance import importance
+from bonas.study.line import line
 from bonas.study.searching import FIRST, Searching
 from bonas.study.store import Point, Record, Store, set_all, settings
+from bonas.study.subset import default_search, said
 from bonas.study.trial import Asked, number_of
-from bonas.study.written import Configs, is_whole, read_space, write_config, write_space
+from bonas.study.work import read
+from bonas.study.written import Configs, check_conditions, is_whole, read_space, write_config, write_space
+
+if TYPE_CHECKING:
+    import pandas
 
 DIRECTIONS = {"minimise": 1.0, "maximise": -1.0}  # what a value is multiplied by to be minimised
 
@@ -48,46 +57,53 @@ class Study:
 
         seed: of the search (default 0). direction: "minimise" (the default) or "maximise". Those of a study that exists stay:
             others are refused.
-        search: how points are chosen, by default `bonas.bayes(space)`. A study made with another needs it again to ask.
+        search: how points are chosen, by default `bonas.bayes(space)`, whose GP is fitted to a subset beyond 512 trials. A
+            study made with another needs it again to ask for more.
         lease: seconds after which a trial that was asked, and not heard of since, is asked again. `optimise` and
             `trial.report` renew it; trials of a process of this host that has died are asked again at once.
         extra: JSON that is kept with the settings of a new study.
+
+        A space with conditions that are functions, or with options that JSON cannot say, is not wholly in the file: without
+        it such a study can only be read.
         """
         if not lease > 0.0:
             raise ValueError(f"a lease is a number of seconds above 0; got {lease}")
-        self.path, self.lease = Path(path), lease
-        self._file = File(path, create=space is not None)
-        asked_for = {"seed": seed, "direction": direction}
-        if space is not None and not self._file.readonly:
-            self._begin(space, search, asked_for, extra, _capacity)
-        self._settings = settings(self._file)
-        self._check(space, asked_for)
-        self._search = search
-        self._whole = space is not None or is_whole(self._settings["space"])
-        self.space = space or read_space(self._settings["space"])
-        self._store = Store(self._file, Configs(self.space))
+        self.path, self.lease, self._search = Path(path), lease, search
         self._searching: Searching | None = None
+        self._file = File(path, create=space is not None)
+        wanted = {"seed": seed, "direction": direction}
+        try:
+            if space is not None and not self._file.readonly:
+                self._begin(space, wanted, "given" if search else "bonas.bayes(space)", dict(extra or {}), _capacity)
+            self._settings = settings(self._file)
+            self._check(space, wanted)
+            self._whole = space is not None or is_whole(self._settings["space"])
+            self.space = space or read_space(self._settings["space"])
+            self._store = Store(self._file, Configs(self.space).read)
+            check_conditions(
+                self.space, self._store.records() if space is not None and not is_whole(write_space(space)) else []
+            )
+        except BaseException:
+            self._file.close()
+            raise
 
-    def _begin(self, space: Space, search: Search | None, asked_for: dict, extra: Mapping | None, capacity: int) -> None:
+    def _begin(self, space: Space, wanted: dict[str, Any], search: str, extra: dict[str, Any], capacity: int) -> None:
         """The settings of a new study, in one transaction."""
-        direction = asked_for["direction"] or "minimise"
+        direction, seed = wanted["direction"] or "minimise", 0 if wanted["seed"] is None else wanted["seed"]
         if direction not in DIRECTIONS:
             raise ValueError(f'direction is "minimise" or "maximise"; got {direction!r}')
-        seed = 0 if asked_for["seed"] is None else asked_for["seed"]
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise ValueError(f"a seed is a whole number; got {seed!r}")
-        written = write_space(space)
+        new = {"id": secrets.token_hex(8), "space": write_space(space), "seed": int(seed), "direction": direction}
+        new |= {"search": search, "capacity": capacity, "created": time.time(), "versions": versions(), "extra": extra}
         with self._file.writing() as db:
-            if settings(self._file):
-                return
-            new = {"space": written, "seed": int(seed), "direction": direction, "created": time.time(), "capacity": capacity}
-            new |= {"search": "given" if search else "bonas.bayes(space)", "versions": versions(), "extra": dict(extra or {})}
-            set_all(self._file, new)
-            db.execute("INSERT INTO search VALUES (0, 0, 0)")
+            if not settings(self._file):
+                set_all(self._file, new)
+                db.execute("INSERT INTO search (asks, told, capacity, used) VALUES (0, 0, 0, 0)")
 
-    def _check(self, space: Space | None, asked_for: dict[str, Any]) -> None:
+    def _check(self, space: Space | None, wanted: dict[str, Any]) -> None:
         """A StudyError where the study is another one than the caller means."""
-        for name, value in asked_for.items():
+        for name, value in wanted.items():
             if value is not None and value != self._settings[name]:
                 raise StudyError(f"{self.path} has {name} {self._settings[name]!r}, not {value!r}: use that, or another file")
         if space is not None and json.loads(json.dumps(write_space(space))) != self._settings["space"]:
@@ -98,7 +114,7 @@ class Study:
     # Ask and tell
 
     def enqueue(self, config: Mapping[str, Any]) -> int:
-        """The number of a new trial of this configuration, which is asked before any point of the search."""
+        """The number of a new trial of this configuration, which is asked before any new point of the search."""
         self._check_whole()
         u = np.asarray(self.space.encode(config), float)
         return self._store.enqueue(Point(u, write_config(self.space.decode(u)), {"enqueued": True}))
@@ -110,22 +126,24 @@ class Study:
         return asked
 
     def _ask(self, most: float = math.inf) -> Asked | None:
-        record = self._store.take(self.lease) or self._thinking().ask(self.lease, most)
+        """The next trial; None where the study has `most` that have ended or are being evaluated."""
+        record = self._store.take(self.lease, most) or self._thinking().ask(self.lease, most)
         if record is None:
             return None
-        u, least = np.asarray(record.u), self.direction == "minimise"
-        return Asked(record.number, record.config, u, self.path, least, self.lease, self._store)
+        about: dict[str, Any] = {"study": self._settings["id"], "lease": self.lease, "least": self.direction == "minimise"}
+        return Asked(record.number, record.config, record.u, store=self._store, **about)
 
     def _thinking(self) -> Searching:
         self._check_whole()
         if self._searching is None:
-            if self._search is None and self._settings["search"] == "given":
+            given = self._search
+            if given is None and self._settings["search"] == "given":
                 raise StudyError(f"{self.path} was made with a search of its own: give it again as search= to ask for more")
-            search = self._search or bayes(self.space)
-            if search.space != self.space:
+            if given is not None and given.space != self.space:
                 raise StudyError("the search was made for another space than the study")
-            sign = DIRECTIONS[self.direction]
-            self._searching = Searching(search, self._store, seed=self.seed, sign=sign, first=self._settings["capacity"])
+            about: dict[str, Any] = {"seed": self.seed, "sign": DIRECTIONS[self.direction], "first": self._settings["capacity"]}
+            about["said"] = None if given else said
+            self._searching = Searching(given or default_search(self.space), self._store, **about)
         return self._searching
 
     def _check_whole(self) -> None:
@@ -135,30 +153,26 @@ class Study:
                 "space again, as in Study(path, space), to go on"
             )
 
-    def tell(
-        self, trial: Asked | int, value: float, *, cost: float | None = None, info: Mapping[str, Any] | None = None
-    ) -> None:
+    def tell(self, trial: Asked | int, value: float, *, cost: float | None = None) -> None:
         """Keep the value of a trial, and what it cost (default: the seconds since it was asked).
 
-        The first value told counts: a trial that has ended is refused. A value that is no finite number is a failure.
+        The first value told counts: a trial that has ended is refused. A value that is not finite is a failure.
         """
-        number = number_of(trial)
-        number_told = float(value)
-        if not math.isfinite(number_told):
-            self.fail(number, f"the value was {number_told}")
-            return
-        if not self._store.end(number, value=number_told, cost=self._cost(number, cost), info=dict(info or {})):
-            raise StudyError(f"trial {number} has ended already; the first value told is kept")
+        outcome = read(value if cost is None else (value, cost))
+        if outcome.value is None and "returned" in outcome.error:
+            raise ValueError(outcome.error.replace("the objective returned", "told was"))
+        self._end(trial, None if math.isnan(outcome.cost) else outcome.cost, value=outcome.value, error=outcome.error)
 
     def fail(self, trial: Asked | int, error: str, traceback: str = "") -> None:
         """Keep that a trial failed, and why. The search takes its point for a bad one."""
-        number = number_of(trial)
-        if not self._store.end(number, error=error or "failed", traceback=traceback, cost=self._cost(number, None)):
-            raise StudyError(f"trial {number} has ended already; what was told first is kept")
+        self._end(trial, None, error=error or "it failed", traceback=traceback)
 
-    def _cost(self, number: int, cost: float | None) -> float | None:
+    def _end(self, trial: Asked | int, cost: float | None, **fields: Any) -> None:
+        number = number_of(trial)
         asked = self._store.record(number).asked
-        return cost if cost is not None or asked is None else time.time() - asked
+        spent = time.time() - asked if asked is not None and cost is None else cost
+        if not self._store.end(number, info={}, cost=spent, **fields):
+            raise StudyError(f"trial {number} of {self.path} has ended already; what was told first is kept")
 
     def optimise(
         self,
@@ -166,11 +180,37 @@ class Study:
         trials: int | None = None,
         *,
         seconds: float | None = None,
+        executor: Executor | None = None,
+        workers: int | None = None,
+        trial_seconds: float | None = None,
         progress: bool = True,
-        watch: Callable[[Event], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        """Evaluate objective(config) until the study has `trials` that ended, those of earlier calls included."""
-        optimise(self, objective, trials=trials, seconds=seconds, progress=progress, watch=watch)
+        """Evaluate objective(config) at one point after the other.
+
+        The objective returns a number, or a number and a cost. Where it has a parameter `trial`, that is the trial:
+        `trial.report(step, value)` keeps intermediate values, `trial.should_stop()` says whether to give up, by returning a
+        value or by raising `bonas.study.Stop`. One that raises, or returns anything else than a finite number, is a failed
+        trial; ten of them in a row end the search with a StudyError. Ctrl-C ends it too, and is raised again: what was being
+        evaluated is back in the queue, and another call goes on.
+
+        trials: how many the study shall have in the end, those of earlier calls and failed ones included, so that a script that
+            was interrupted can be called again. Without it the search ends after `seconds`, or never.
+        seconds: after which no evaluation is begun.
+        executor: anything with the interface of concurrent.futures, such as a pool of threads or of processes, or Dask's
+            client.get_executor(); a new point is asked whenever a worker is free. By default evaluations run here, one by one.
+        workers: how many trials the executor is given at once; without an executor, so many processes of this machine.
+        trial_seconds: after which an evaluation has failed. A process is then killed; a thread or a worker of a cluster cannot
+            be ended, and is not used again before it returns.
+        progress: a line with trials done, the best value, and the time left.
+        watch: called with an `Event` whenever a trial is asked, told, failed, stopped or returned to the queue.
+        """
+        if trials is not None and trials < 1:
+            raise ValueError(f"trials must be at least 1; got {trials}")
+        limits = {"trials": trials, "seconds": seconds, "trial_seconds": trial_seconds}
+        with line(trials, self._store.ended(), shown=progress) as show:
+            watchers = [each for each in (show, watch) if each]
+            optimise(self, objective, executor=executor, workers=workers, watch=_all(watchers), **limits)
 
     # What is there
 
@@ -184,13 +224,31 @@ class Study:
         """The trial with the best value; None where none was told yet."""
         return self._store.best(self.direction == "minimise")
 
+    def frame(self) -> "pandas.DataFrame":
+        """The trials as a DataFrame, one row a trial, with a column for every parameter. Needs pandas."""
+        return tables.frame(self.trials, self.space.names)
+
+    def csv(self, path: str | os.PathLike) -> None:
+        """Write the same table to a file."""
+        tables.write_csv(self.trials, self.space.names, path)
+
+    def importance(self) -> dict[str, float]:
+        """How much each parameter decides: shares that sum up to 1, the greatest first; empty below 4 values.
+
+        They are total effects on the mean of a GP that is fitted to all values: see `bonas.study.importance`.
+        """
+        told = [record for record in self.trials if record.value is not None]
+        u, values = np.array([record.u for record in told]), np.array([record.value for record in told], float)
+        return importance(self.space, u, values, jax.random.key(self.seed))
+
     @property
     def seed(self) -> int:
+        """Of the search."""
         return self._settings["seed"]
 
     @property
     def direction(self) -> str:
-        """ "minimise" or "maximise"."""
+        """Whether to "minimise" or to "maximise"."""
         return self._settings["direction"]
 
     @property
@@ -214,12 +272,20 @@ class Study:
     def __enter__(self) -> "Study":
         return self
 
-    def __exit__(self, *problem) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {state}" for state, n in self._store.counts().items() if n)
         return f"Study({str(self.path)!r}: {counts or 'no trials'})"
+
+
+def _all(watchers: list[Watch]) -> Watch | None:
+    def watch(event: Event) -> None:
+        for each in watchers:
+            each(event)
+
+    return watch if watchers else None
 
 
 def versions() -> dict[str, str]:

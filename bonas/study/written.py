@@ -5,7 +5,7 @@ they were; of others, and of conditions that are functions, only a name can be k
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,20 @@ def _read_when(terms: list, others: Mapping[str, Any]):
 
 def _compared(parent: Mapping[str, Any], number: float):
     return read_option(parent["options"][int(number)]) if parent["kind"] == "Choice" else number
+
+
+def check_conditions(space: Space, records: Iterable[Any]) -> None:
+    """A StudyError where parameters of a trial are active that its configuration does not have, or the other way round."""
+    known = list(records)
+    if not known:
+        return
+    active = np.asarray(space.active(np.array([record.u for record in known])))
+    for record, on in zip(known, active, strict=True):
+        there = {name for name, is_on in zip(space.names, on, strict=True) if is_on}
+        if there != set(record.config):
+            raise StudyError(
+                f"the space has other conditions than the study's: at trial {record.number}, {record.config}, it has {there}"
+            )
 
 
 class Configs:

@@ -1,0 +1,108 @@
+"""Where evaluations run: here, in processes of this machine, or wherever an executor of concurrent.futures puts them."""
+
+import os
+import pickle
+import signal
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
+from typing import Any
+
+from bonas.study.file import StudyError
+
+
+class Here(Executor):
+    """Evaluates in this thread, while submit is called."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        future: Future = Future()
+        future.set_result(function(*args, **kwargs))
+        return future
+
+
+class Processes(Executor):
+    """Processes of this machine, started anew (JAX does not survive a fork), of which each can be killed on its own."""
+
+    def __init__(self, workers: int):
+        self._places = [_Place() for _ in range(workers)]
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        place = next((place for place in self._places if place.free), None)
+        if place is None:
+            raise RuntimeError("every process is at work; wait for one of them")
+        return place.submit(function, *args, **kwargs)
+
+    def kill(self, future: Future) -> None:
+        """End the process that works on this."""
+        for place in self._places:
+            if place.future is future:
+                place.kill()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        for place in self._places:
+            place.kill()
+
+
+class _Place:
+    """One process at a time, begun when there is something to do and again when it has died."""
+
+    def __init__(self) -> None:
+        self.future: Future | None = None
+        self._pool: ProcessPoolExecutor | None = None
+        self._number: Future | None = None
+
+    @property
+    def free(self) -> bool:
+        return self.future is None or self.future.done()
+
+    def submit(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+        try:
+            return self._submit(function, *args, **kwargs)
+        except BrokenExecutor:  # it died after its last task, or of it
+            self._pool = None
+            return self._submit(function, *args, **kwargs)
+
+    def _submit(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            self._number = self._pool.submit(os.getpid)
+        self.future = self._pool.submit(function, *args, **kwargs)
+        return self.future
+
+    def kill(self) -> None:
+        pool, number, self._pool = self._pool, self._number, None
+        if pool is None or number is None:
+            return
+        with suppress(ProcessLookupError, BrokenExecutor):
+            os.kill(number.result(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def chosen(executor: Executor | None, workers: int | None, objective: Callable[..., Any]) -> tuple[Executor, int]:
+    """The executor, and how many trials it is given at once."""
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise ValueError(f"workers is a whole number of at least 1; got {workers!r}")
+    if executor is None and workers is None:
+        return Here(), 1
+    if executor is None and workers is not None:
+        _check_sendable(objective)
+        return Processes(workers), workers
+    room = workers or getattr(executor, "_max_workers", None)
+    if executor is None or room is None:
+        raise ValueError("this executor does not say how many tasks it runs at once: give workers= too")
+    return executor, room
+
+
+def _check_sendable(objective: Callable[..., Any]) -> None:
+    try:
+        pickle.dumps(objective)
+    except Exception as problem:
+        raise StudyError(
+            f"the objective cannot be sent to another process ({problem}): define it by `def` at the top level of a module"
+        ) from None
+
+
+def is_death(problem: BaseException) -> bool:
+    """Whether an error says that a worker died, and not the objective's code."""
+    return isinstance(problem, BrokenExecutor) or type(problem).__name__ in ("KilledWorker", "CommClosedError")
