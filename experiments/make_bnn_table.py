@@ -6,8 +6,8 @@ train, 15% validate, columns and values from −1 to 1. One hyper-prior a layer,
 
 Scaled to what two cores train in about two hours: 6,000 updates of 128 rows with one draw and a learning rate of 0.005, where
 the author has 50,000 passes over up to 1,000 rows with ten draws and 0.001; 20 widths for 28, and four seeds for one to three.
-kin8nm, power and protein have fewer widths and seeds, and at most 1,500 of their rows validate. `--published` has the
-author's settings: years of such cores.
+kin8nm, power and protein have fewer widths, of at most 150 units, and seeds, and at most 1,500 of their rows validate.
+`--published` has the author's settings: years of such cores.
 
 Each network is written down when it is done, and a second call does what is missing. With all of them done the table is
 packed; `--install` puts it into the package, with its sha256. Without BONAS_DATA, --smoke takes synthetic rows.
@@ -54,9 +54,9 @@ class Config:
         ("concrete", Grid(WIDTHS, 4)),
         ("wine_red", Grid(WIDTHS, 4)),
         # larger sets want more rows an update
-        ("kin8nm", Grid((1, 3, 5, 10, 20, 40, 70, 100, 150, 200), 2, batch=256, window=1)),
+        ("kin8nm", Grid((1, 3, 5, 10, 20, 40, 70, 100, 150), 2, batch=256, window=1)),
         ("power", Grid((1, 3, 5, 10, 15, 25, 40, 60, 80, 100), 2, batch=256, window=1)),
-        ("protein", Grid((10, 20, 50, 75, 100, 150, 200, 300), 2, batch=256, window=1)),
+        ("protein", Grid((5, 10, 20, 35, 50, 75, 100, 150), 2, batch=256, window=1)),
     )
     depths: tuple[int, ...] = (1, 2, 3)
     checkpoints: tuple[int, ...] = CHECKPOINTS

@@ -155,9 +155,16 @@ def train_vi_many(
 
 
 def size_of(shape: Shape, widths: np.ndarray) -> Shape:
-    """The shape that a network of these widths is trained in: its depth, and its width up to a power of two."""
-    wide = max(_NARROWEST, 1 << (max(int(widths.max()), 1) - 1).bit_length())
+    """The shape that a network of these widths is trained in: its depth, and its padded width."""
+    wide = padded(int(widths.max()))
     return replace(shape, width=min(wide, shape.width), depth=max(int((widths > 0).sum()), 1))
+
+
+def padded(width: int) -> int:
+    """The width that networks of about this one share a program in: a power of two, from 128 on a multiple of 32."""
+    if width > 128:  # its work is a multiple of that of a narrow network, and so is what padding wastes
+        return -(-width // 32) * 32
+    return max(_NARROWEST, 1 << (max(width, 1) - 1).bit_length())
 
 
 def _check(shape: Shape, vi: VI, course: Course, traits: Traits, data: Examples) -> None:

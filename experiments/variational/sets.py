@@ -49,7 +49,7 @@ def train(
     if share < 1.0:
         used = np.arange(len(data.x)) < round(share * len(data.x))
         data = data._replace(weight=jax.device_put(used.astype(np.float32)))
-    wide = max(16, 1 << (max(widths) - 1).bit_length())  # networks of about one width share a program
+    wide = nets.vi_train.padded(max(widths))
     shape = nets.Shape(data.x.shape[1], 1, depth=len(widths), width=wide, activations=("relu",))
     # one seed gives networks of different size different keys too
     key = jax.random.fold_in(jax.random.key(seed), len(widths) * 10_000 + max(widths))
