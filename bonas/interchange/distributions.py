@@ -20,6 +20,7 @@ def distribution(parameter: Parameter) -> BaseDistribution:
 
 
 def option(name: Any) -> Any:
+    """An option as Optuna can keep it: itself where it is plain, else its text."""
     return name if isinstance(name, PLAIN) else repr(name)
 
 

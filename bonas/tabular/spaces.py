@@ -72,6 +72,7 @@ def widths_of(config: Mapping[str, Any]) -> list[int]:
 
 
 def activation_of(config: Mapping[str, Any]) -> str:
+    """What hidden units do; ReLU where the configuration does not say."""
     return config.get("activation", "relu")
 
 

@@ -1,0 +1,155 @@
+"""The house in order: arrows between rooms point downwards, public names are said once and in words, scripts are listed."""
+
+import ast
+import importlib
+import inspect
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import bonas
+
+ROOT = Path(__file__).parents[1]
+# From the bottom of the house to the top: a room knows those before it alone.
+ROOMS = (
+    "configure",
+    "linalg",
+    "spaces",
+    "data",
+    "infer",
+    "gp",
+    "nets",
+    "surrogates",
+    "acquire",
+    "search",
+    "plots",
+    "problems",
+    "interchange",
+    "tabular",
+    "study",
+    "export",
+)
+FILES = sorted((ROOT / "bonas").rglob("*.py"))
+MODULES = [path for path in FILES if path.name != "__init__.py"]
+
+
+def room_of(path):
+    """The room that a file is in."""
+    return path.relative_to(ROOT / "bonas").with_suffix("").parts[0]
+
+
+def dotted(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(node):
+    """Every (line, path) that a tree of code imports from bonas, the imports inside functions too."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.ImportFrom) and (each.module or "").partition(".")[0] == "bonas":
+            yield from ((each.lineno, f"{each.module}.{alias.name}") for alias in each.names)
+        elif isinstance(each, ast.Import):
+            yield from ((each.lineno, alias.name) for alias in each.names if alias.name.startswith("bonas."))
+
+
+def public(tree):
+    """The functions and classes at the top of a module whose names are not private."""
+    return [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")]
+
+
+# Rooms
+
+
+def test_every_room_is_in_the_order():
+    there = {room_of(path) for path in FILES} - {"__init__"}
+    assert there <= set(ROOMS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_arrows_point_downwards(path):
+    height = ROOMS.index(room_of(path))
+    for line, target in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        room = target.split(".")[1]
+        if room in ROOMS:
+            assert ROOMS.index(room) <= height, f"{path}, line {line}: {room_of(path)} must not know of {room}"
+
+
+def test_no_two_modules_import_each_other():
+    """Nor in a longer circle; what is imported for types, or when a function is called, does not count."""
+    known = {dotted(path): path for path in FILES}
+    arrows = {name: sorted(needed(path, known)) for name, path in known.items()}
+    done, way = set(), []
+
+    def follow(name):
+        assert name not in way, " -> ".join([*way[way.index(name) :], name])
+        if name not in done:
+            way.append(name)
+            for target in arrows[name]:
+                follow(target)
+            done.add(way.pop())
+
+    for name in arrows:
+        follow(name)
+
+
+def needed(path, known):
+    """The modules without which one cannot be imported."""
+    top = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    for node in top:
+        for _, target in imports(node):
+            module = target if target in known else target.rpartition(".")[0]
+            if module not in ("bonas", dotted(path)) and not dotted(path).startswith(f"{module}."):
+                yield module
+
+
+# Public names
+
+
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_modules_functions_and_classes_have_docstrings(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), f"{path} has no docstring"
+    assert [node.name for node in public(tree) if not ast.get_docstring(node)] == []
+
+
+@pytest.mark.parametrize("name", bonas.__all__)
+def test_every_public_name_has_words(name):
+    found = getattr(bonas, name)
+    assert inspect.getdoc(found), f"bonas.{name} has no docstring"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=dotted)
+def test_public_names_are_handed_on_once(path):
+    names = [
+        alias.asname or alias.name
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    assert [name for name, times in Counter(names).items() if times > 1] == []
+
+
+def test_public_names_stand_in_one_place():
+    """The list for type checkers and the one by which names are found say the same."""
+    tree = ast.parse((ROOT / "bonas/__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.asname: f"{node.module}.{alias.name}" for node in block.body for alias in node.names}
+    found = {name: f"{home}.{name}" for name, home in bonas._HOMES.items()} | {room: f"bonas.{room}" for room in bonas._ROOMS}
+    assert typed == found
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if (ROOT / "bonas" / room / "__init__.py").exists()])
+def test_a_room_hands_on_what_is_its_own(room):
+    path = ROOT / "bonas" / room / "__init__.py"
+    assert {target.split(".")[1] for _, target in imports(ast.parse(path.read_text(encoding="utf-8")))} <= {room}
+    assert importlib.import_module(f"bonas.{room}").__doc__
+
+
+# Scripts
+
+
+def test_every_script_is_in_the_list():
+    text = (ROOT / "experiments/README.md").read_text(encoding="utf-8")
+    listed = Counter(re.findall(r"^\| `(\w+\.py)`", text, re.M))
+    assert listed == Counter(path.name for path in (ROOT / "experiments").glob("*.py"))
