@@ -1,0 +1,172 @@
+"""A search on a table, from its settings to what it found. All it needs to go on in another process is kept in the study."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bonas.search import Search, curves, evolution, random
+from bonas.study.file import StudyError
+from bonas.study.store import Record
+from bonas.study.study import Study
+from bonas.study.trial import Asked
+from bonas.tabular.committee import BEST, Chosen
+from bonas.tabular.prepared import Prepared, prepare
+from bonas.tabular.spaces import Family, family
+from bonas.tabular.table import digest, read
+from bonas.tabular.training import Going, Trainer
+
+METHODS = ("bayes", "curves", "random", "evolution")
+STAGES = 5  # parts of equal length that a search on learning curves trains networks in
+_FAIR = 5  # checkpoints after which a training may be stopped for doing worse than most
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a search was told; it goes to JSON and back."""
+
+    data: str  # a path, or the name of a set
+    sha256: str  # of its contents
+    target: str | None = None
+    task: str | None = None
+    space: str = "mlp"
+    method: str = "bayes"
+    seed: int = 0
+    impute: bool = False
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def job_of(study: Study) -> Job:
+    """The job that a study was made for."""
+    kept = study.about.get("extra", {}).get("job")
+    if not isinstance(kept, Mapping):
+        raise StudyError(f"{study.path} was not made by bonas search: open it with bonas.Study({str(study.path)!r})")
+    try:
+        return Job(**{**kept, "categorical": tuple(kept["categorical"]), "drop": tuple(kept["drop"])})
+    except (KeyError, TypeError) as problem:
+        raise StudyError(f"{study.path} holds settings that this bonas does not know: {problem}") from problem
+
+
+def checked(job: Job) -> Job:
+    """The job, if its data are still what they were."""
+    if Path(job.data).suffix and not Path(job.data).is_file():
+        raise StudyError(f"the data of this study were in {job.data}, which is not there; --data FILE says where they are now")
+    if digest(job.data) != job.sha256:
+        raise StudyError(f"{job.data} has changed since the study began: a new study is needed")
+    return job
+
+
+@lru_cache(maxsize=2)
+def prepared(job: Job) -> Prepared:
+    """The job's table, read and divided once a process."""
+    how = {"target": job.target, "task": job.task, "categorical": job.categorical, "drop": job.drop}
+    return prepare(read(job.data), job.seed, impute=job.impute, **how)
+
+
+@lru_cache(maxsize=2)
+def trainer(job: Job) -> Trainer:
+    """What trains the job's networks, made once a process: a worker begins with nothing."""
+    import bonas
+
+    bonas.configure()
+    table = prepared(job)
+    return Trainer(table, family(job.space, table.size), job.seed)
+
+
+def search_of(job: Job, made: Family) -> Search | None:
+    """How points are chosen; None is the study's own, Bayesian optimisation."""
+    if job.method == "curves":
+        stage = len(made.checkpoints) // STAGES
+        return curves(made.space, made.checkpoints[stage - 1 :: stage])
+    if job.method == "bayes":
+        return None
+    return random(made.space) if job.method == "random" else evolution(made.space)
+
+
+def open_study(path: Path, job: Job, moved: Job | None = None) -> Study:
+    """The study of a job: a new one, or the one that is there, if it is of this job; `moved` is where its data are now."""
+    made = trainer(moved or job).family
+    study = Study(path, made.space, seed=job.seed, search=search_of(job, made), extra={"job": job.to_json()})
+    kept = job_of(study)
+    if kept != job:
+        names = [name for name, value in asdict(kept).items() if value != getattr(job, name) and name != "sha256"]
+        told = ", ".join(f"{name} {getattr(kept, name)!r}" for name in names) or "other contents of the data"
+        study.close()
+        raise StudyError(f"{path} is a study with {told}: give --study another FILE, or go on with bonas resume {path}")
+    return study
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The validation loss of a configuration, trained until it no longer falls or does worse than most."""
+
+    job: Job
+
+    def __call__(self, config: Mapping[str, Any], trial: Asked) -> float:
+        made = trainer(self.job)
+        going = made.begin(config)
+        for step in made.family.checkpoints:
+            going = made.advance(going)
+            trial.report(step, going.curve[-1])
+            if going.stale or (len(going.curve) >= _FAIR and trial.should_stop()):
+                break
+        return _finite(going)
+
+
+@dataclass(frozen=True)
+class StageObjective:
+    """The least validation loss of a network so far, trained one stage further than it was: for a search on learning curves.
+
+    Networks in training are kept in memory. One that another process began is trained anew up to where it was.
+    """
+
+    job: Job
+    study: Study
+    going: dict[str, Going] = field(default_factory=dict, compare=False)
+
+    def __call__(self, config: Mapping[str, Any], trial: Asked) -> float:
+        made, name = trainer(self.job), repr(sorted(config.items()))
+        if name not in self.going:
+            before = sum(each.state == "told" and each.config == config for each in self.study.trials)
+            self.going[name] = _stages(made, made.begin(config), before)[0]
+        self.going[name], new = _stages(made, self.going[name], 1)
+        for step, value in new:
+            trial.report(step, value)
+        return _finite(self.going[name])
+
+
+def _stages(made: Trainer, going: Going, stages: int) -> tuple[Going, list[tuple[int, float]]]:
+    """A network after so many stages more, and its values on the way; one that no longer gets better is not trained on."""
+    each, new = len(made.family.checkpoints) // STAGES, []
+    for _ in range(stages * each):
+        if len(going.curve) == len(made.family.checkpoints) or (going.curve and going.stale):
+            break
+        going = made.advance(going)
+        new.append((made.family.checkpoints[len(going.curve) - 1], going.curve[-1]))
+    return going, new
+
+
+def _finite(going: Going) -> float:
+    if not math.isfinite(going.best):
+        raise ValueError("the networks diverged: no validation loss was a finite number")
+    return going.best
+
+
+def best_configurations(study: Study, most: int = BEST) -> list[Chosen]:
+    """The configurations with the least values, best first, each with the checkpoint at which it had that value."""
+    curves: dict[str, list[Record]] = {}
+    for record in study.trials:
+        if record.state == "told":
+            curves.setdefault(repr(sorted(record.config.items())), []).append(record)
+    found = []
+    for records in curves.values():
+        reports = [(value, step) for record in records for step, value in record.reports if value is not None]
+        if reports:
+            found.append((min(reports), records[0].config))
+    return [Chosen(config, step) for (_, step), config in sorted(found, key=lambda each: each[0])[:most]]

@@ -1,0 +1,115 @@
+"""What a search on a table came to: the networks that are kept, beside the rivals, in numbers and in words."""
+
+from typing import Any
+
+import numpy as np
+
+import bonas
+from bonas.study.job import Job, best_configurations, trainer
+from bonas.study.store import Record
+from bonas.study.study import Study
+from bonas.tabular import kept, look
+from bonas.tabular.columns import Columns
+from bonas.tabular.committee import Chosen, committee
+from bonas.tabular.look import Answer
+from bonas.tabular.rivals import NAMES, RIVALS, answers
+from bonas.tabular.spaces import in_words
+from bonas.tabular.training import in_units
+
+
+def finish(study: Study, job: Job) -> dict[str, Any]:
+    """Train and keep the networks of the best configurations, compare them, and note the result with the study."""
+    made = trainer(job)
+    table, best = made.prepared, best_of(study)
+    chosen = best_configurations(study)
+    found = committee(made, chosen)
+    columns, test = table.columns, table.whole.test
+    y = in_units(table.whole, test.y)
+    rows = test.x * table.whole.scaling.x_scale + table.whole.scaling.x_centre
+    scores = {"bonas": _both(columns, found.validation, made.held_out, kept.answer_of(columns.task, found.groups, rows), y)}
+    for rival in RIVALS:
+        held, tested = answers(rival, table, job.seed)
+        scores[rival] = _both(columns, held, made.held_out, tested, y)
+    result = {
+        "task": columns.task,
+        "target": columns.target,
+        "rows": {"train and validation": len(table.whole.train.x), "folds": len(table.folds), "test": len(y)},
+        "best": {"number": best.number, "config": best.config, "value": best.value, "in words": in_words(best.config)},
+        "score": made.family.score,
+        "networks": _networks(chosen, found.groups, made.family.unit),
+        "validation": {name: each[0] for name, each in scores.items()},
+        "test": {name: each[1] for name, each in scores.items()},
+    }
+    about = {**result, "data": job.data, "space": job.space, "seed": job.seed, "bonas": bonas.__version__}
+    kept.save(kept.path_of(study.path), kept.Found(about, columns, found.groups))
+    study.note("result", result)
+    return result
+
+
+def best_of(study: Study) -> Record:
+    """The best trial; a ValueError where there is none."""
+    best = study.best
+    if best is None:
+        failed = [record for record in study.trials if record.state == "failed"]
+        why = f": {failed[-1].error}" if failed else ""
+        raise ValueError(f"none of the {len(study.trials)} trials has succeeded{why}")
+    return best
+
+
+def _networks(chosen: list[Chosen], groups: list[kept.Group], unit: str) -> dict[str, Any]:
+    return {
+        "in all": sum(len(group.biases[-1]) for group in groups),
+        "architectures": [{"in words": in_words(each.config), unit: each.until} for each in chosen],
+    }
+
+
+def _both(columns: Columns, held: Answer, held_y: np.ndarray, tested: Answer, y: np.ndarray) -> list[dict[str, float]]:
+    return [metrics(columns, held, held_y), metrics(columns, tested, y)]
+
+
+def metrics(columns: Columns, answer: Answer, y: np.ndarray) -> dict[str, float]:
+    """The scores of an answer, each with its standard error where that is easily had."""
+    if columns.task == "classification":
+        right = look.accuracy(answer, y)
+        return {
+            "accuracy": right,
+            "accuracy_error": float(np.sqrt(right * (1.0 - right) / len(y))),
+            "log_loss": look.log_loss(answer, y),
+        }
+    squares = (answer.mean - y) ** 2
+    root = look.rmse(answer, y)
+    # the standard error of a mean of squares, by way of the derivative of the root
+    error = float(squares.std() / np.sqrt(len(y)) / (2.0 * root)) if root else 0.0
+    found = {"rmse": root, "rmse_error": error, "r2": 1.0 - float(squares.sum() / np.sum((y - y.mean()) ** 2))}
+    if answer.std is not None:
+        found |= {"within_90": look.coverage(answer, y), "nats": look.nats(answer, y)}
+    return found
+
+
+def lines(result: dict[str, Any]) -> list[str]:
+    """The result for people."""
+    task, best, score, networks = (result[name] for name in ("task", "best", "score", "networks"))
+    rows = result["rows"]
+    folds = f"{rows['folds']} folds" if rows["folds"] > 1 else "one part in five"
+    said = [
+        f"Best architecture (trial {best['number']}, validation {_SCORES[score]} {best['value']:.4g}):",
+        f"  {best['in words']}",
+        f"Kept: {networks['in all']} networks of the {len(networks['architectures'])} best architectures, averaged.",
+        "",
+    ]
+    main = "accuracy" if task == "classification" else "rmse"
+    second = "log_loss" if task == "classification" else "r2"
+    title = f"{_SCORES[main]} and {_SCORES[second]}"
+    said.append(f"{title:<28}{'validation (' + folds + ')':>26}{'test (' + str(rows['test']) + ' rows)':>28}")
+    for name in ("bonas", *RIVALS):
+        held, tested = result["validation"][name], result["test"][name]
+        label = "found by bonas" if name == "bonas" else NAMES[name, task]
+        cells = [f"{each[main]:.4g} ± {each[f'{main}_error']:.2g}   {each[second]:.3f}" for each in (held, tested)]
+        said.append(f"  {label:<26}{cells[0]:>26}{cells[1]:>28}")
+    if "within_90" in result["test"]["bonas"]:
+        covered = result["test"]["bonas"]["within_90"]
+        said += ["", f"Calibration: intervals that should hold 90% of the test values hold {covered:.0%}."]
+    return said
+
+
+_SCORES = {"rmse": "RMSE", "log_loss": "log loss", "nats": "nats", "accuracy": "accuracy", "r2": "R²"}
