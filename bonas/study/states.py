@@ -116,10 +116,7 @@ def restored(search: Search, key: Array, capacity: int, kept: dict[int, bytes]) 
     which = lasting(search, capacity)
     fits = {i: leaf.nbytes for i, leaf in enumerate(leaves) if which[i]} == {i: len(part) for i, part in kept.items()}
     if not fits:
-        raise StudyError(
-            "this is not the search that the study was made with, or not its precision: give the same search=, and call "
-            "bonas.configure() as before"
-        )
+        raise StudyError("this is not the search that the study was made with: give that as search=, with the same settings")
     read = [
         jnp.asarray(np.frombuffer(kept[i], leaf.dtype).reshape(leaf.shape)) if which[i] else leaf
         for i, leaf in enumerate(leaves)

@@ -76,6 +76,8 @@ class Study:
             if space is not None and not self._file.readonly:
                 self._begin(space, wanted, "given" if search else "bonas.bayes(space)", dict(extra or {}), _capacity)
             self._settings = settings(self._file)
+            if not self._settings:  # its first process was killed before it had a space
+                raise StudyError(f"{self.path} is empty; give a space to begin a study there")
             self._check(space, wanted)
             self._whole = space is not None or is_whole(self._settings["space"])
             self.space = space or read_space(self._settings["space"])
@@ -139,6 +141,11 @@ class Study:
             given = self._search
             if given is None and self._settings["search"] == "given":
                 raise StudyError(f"{self.path} was made with a search of its own: give it again as search= to ask for more")
+            made, now = self._settings["versions"]["precision"], versions()["precision"]
+            if made != now:
+                raise StudyError(
+                    f"{self.path} was made in {made}, and this process computes in {now}: see bonas.configure(x64=)"
+                )
             if given is not None and given.space != self.space:
                 raise StudyError("the search was made for another space than the study")
             about: dict[str, Any] = {"seed": self.seed, "sign": DIRECTIONS[self.direction], "first": self._settings["capacity"]}

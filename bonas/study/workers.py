@@ -3,10 +3,11 @@
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Any
 
 from bonas.study.file import StudyError
@@ -65,7 +66,7 @@ class _Place:
 
     def _submit(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_follow_the_parent)
             self._number = self._pool.submit(os.getpid)
         self.future = self._pool.submit(function, *args, **kwargs)
         return self.future
@@ -77,6 +78,17 @@ class _Place:
         with suppress(ProcessLookupError, BrokenExecutor):
             os.kill(number.result(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _follow_the_parent() -> None:
+    """A worker ends when its parent does, however that ends, and leaves Ctrl-C to it."""
+
+    def follow(parent) -> None:
+        parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=follow, args=(parent_process(),), daemon=True).start()
 
 
 def chosen(executor: Executor | None, workers: int | None, objective: Callable[..., Any]) -> tuple[Executor, int]:
