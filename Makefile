@@ -8,13 +8,14 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MPLBACKEND := Agg
 
-.PHONY: help env demo test quick check format clean
+.PHONY: help env demo test quick check format site clean
 
 help:
 	@echo "make demo    set up everything and run the example of README.md"
 	@echo "make test    set up everything and pass the tests"
 	@echo "make quick   the tests without the slow ones"
 	@echo "make check   ruff format --check, ruff check, mypy"
+	@echo "make site    the documentation in build/site; a warning is an error"
 	@echo "make env     set up .venv alone"
 	@echo "make format  rewrite the code the way make check wants it"
 	@echo "make clean   remove .venv and caches"
@@ -46,5 +47,10 @@ format: env
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Made anew each time, from docstrings, tests and scripts as they are; the code of its pages is run.
+site: env
+	$(BIN)/sphinx-build -E -W --keep-going -n -q notebooks/site build/site
+	@echo "written to build/site/index.html"
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache *.egg-info

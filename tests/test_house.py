@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -146,10 +147,23 @@ def test_a_room_hands_on_what_is_its_own(room):
     assert importlib.import_module(f"bonas.{room}").__doc__
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.name == "__init__.py" and path.parent.name != "bonas"], ids=dotted
+)
+def test_what_is_neither_function_nor_class_has_a_comment_above_it(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bonas."):
+            home = ROOT.joinpath(*node.module.split(".")).with_suffix(".py")
+            lines = home.read_text(encoding="utf-8").splitlines() if home.exists() else []
+            for name in (alias.name for alias in node.names):
+                above = [before for before, line in pairwise(lines) if line.startswith(f"{name} = ")]
+                assert all(line.startswith("# ") for line in above), f"nothing is said of {name} in {home}"
+
+
 # Scripts
 
 
 def test_every_script_is_in_the_list():
     text = (ROOT / "experiments/README.md").read_text(encoding="utf-8")
-    listed = Counter(re.findall(r"^\| `(\w+\.py)`", text, re.M))
+    listed = Counter(re.findall(r"^\| `(\w+\.py)[ `]", text, re.M))
     assert listed == Counter(path.name for path in (ROOT / "experiments").glob("*.py"))

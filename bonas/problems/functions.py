@@ -149,6 +149,7 @@ hartmann3 = _on_box(
     -3.8627821478207553,
     ((0.11461433858967198, 0.5556488499718569, 0.8525469535208658),),
 )
+# Four wells in six columns.
 hartmann6 = _on_box(
     "hartmann6",
     _hartmann(
@@ -237,4 +238,5 @@ def _layered(key, u):
     return floors[depth, values["activation"]] + steepness[depth] * jnp.sum(apart**2)
 
 
+# A network of one to three layers with a number each: conditional, and a trap for those who stay shallow.
 layered = Problem("layered", _layers, _layered, 0.0, ((3, "tanh", *_CENTRES),))
