@@ -32,8 +32,8 @@ def optuna(
     name: of the Optuna study, by default that of the study's file. One that is there already is a ValueError, unless
         `overwrite` has it deleted first.
 
-    Numbers, values, intermediate values and times are kept. What a trial cost, why it failed and how its point was found are user
-    attributes. Options that Optuna cannot keep (other than None, truth values, numbers and text) are there as text.
+    Numbers, values, intermediate values and times are kept. What a trial cost, why it failed and how its point was found are
+    user attributes. Options that Optuna cannot keep (other than None, truth values, numbers and text) are there as text.
     """
     try:
         import optuna as package
@@ -46,7 +46,7 @@ def optuna(
         if not overwrite:
             raise ValueError(f"the Optuna storage has a study {name!r} already; give another name, or overwrite=True")
         package.delete_study(study_name=name, storage=storage)
-    direction = "maximize" if study.direction.startswith("max") else "minimize"
+    direction = package.study.StudyDirection[study.direction.upper().replace("ISE", "IZE")]
     made = package.create_study(storage=storage, study_name=name, direction=direction)
     made.add_trials([_trial(record, study.space) for record in study.trials])
     return made
