@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from bonas.spaces import Listed as Listed
     from bonas.spaces import Space as Space
     from bonas.study.study import Study as Study
+    from bonas.tabular.kept import load as load
 
 __version__ = "0.1.0"
 
@@ -80,6 +81,7 @@ _HOMES = {  # name -> the module it lives in
     "Choice": "bonas.spaces",
     "Space": "bonas.spaces",
     "Study": "bonas.study.study",
+    "load": "bonas.tabular.kept",
     "add_gp_ucb": "bonas.search.additive",
     "bayes": "bonas.search.bayes",
     "curves": "bonas.search.curves",

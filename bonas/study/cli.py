@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bonas.study.display import Silent
     from bonas.study.job import Job
     from bonas.study.study import Study
+    from bonas.tabular.prepared import Prepared
 
 TRIALS = 40  # by default
 _PATIENCE = 10  # seconds to wait for a cluster to answer
@@ -247,11 +248,12 @@ def _run(study: "Study", job: "Job", args: argparse.Namespace) -> int:
         raise ValueError("--method curves keeps networks in memory between checkpoints: it trains one at a time")
     table = prepared(job)
     try:
-        with _display(args, total) as display:
-            for line in _opening(table, study, job, args):
+        with _display(args, total, len(study.trials)) as display:
+            for line in _opening(table, study, job):
                 display.say(line)
+            display.turn_to("compiling the search")
             _optimise(study, job, args, total, display)
-            display.say("Training the networks to keep, and the rivals ...")
+            display.turn_to("training the networks to keep, and their rivals")
             result = finish(study, job)
     except KeyboardInterrupt:
         told = sum(record.state == "told" for record in study.trials)
@@ -283,23 +285,25 @@ def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int |
         study.optimise(objective, total, workers=args.workers, **limits)
 
 
-def _display(args: argparse.Namespace, total: int | None) -> "Silent":
+def _display(args: argparse.Namespace, total: int | None, done: int) -> "Silent":
     from bonas.study.display import Lines, Live, Silent
     from bonas.tabular.spaces import in_words
 
     if args.quiet or args.json:
         return Silent()
-    return Live(total, in_words, args.seconds) if sys.stdout.isatty() else Lines(total, in_words)
+    return Live(total, in_words, done, args.seconds) if sys.stdout.isatty() else Lines(total, in_words)
 
 
-def _opening(table, study: "Study", job: "Job", args: argparse.Namespace) -> list[str]:
+def _opening(table: "Prepared", study: "Study", job: "Job") -> list[str]:
+    from bonas.study.job import shown
+
     columns, train, test = table.columns, len(table.whole.train.x), len(table.whole.test.x)
     kinds = f" of {len(columns.classes)} classes" if columns.classes else ""
     inferred = "" if job.task else " (inferred; --task says otherwise)"
     folds = f"validation by {len(table.folds)} folds" if len(table.folds) > 1 else "one in five of these validates"
     before = len(study.trials)
     return [
-        f"{job.data}: {columns.task}{kinds} of {columns.target!r}{inferred}, from {len(columns.names)} inputs",
+        f"{shown(job.data)}: {columns.task}{kinds} of {columns.target!r}{inferred}, from {len(columns.names)} inputs",
         f"{train} rows to search on, {folds}; {test} rows for the test",
         *table.notices,
         f"study {study.path}" + (f", which has {before} trials already" if before else ""),

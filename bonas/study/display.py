@@ -26,6 +26,9 @@ class Silent:
     def watch(self, event: "Event") -> None:
         """Something happened to a trial."""
 
+    def turn_to(self, what: str) -> None:
+        """What happens when no trial is training."""
+
 
 class Lines(Silent):
     """One line for every trial that ends: for files, pipes and logs."""
@@ -35,6 +38,9 @@ class Lines(Silent):
 
     def say(self, text: str) -> None:
         print(text, flush=True)
+
+    def turn_to(self, what: str) -> None:
+        self.say(f"{what} ...")
 
     def watch(self, event: "Event") -> None:
         trial = event.trial
@@ -50,12 +56,13 @@ class Lines(Silent):
 class Live(Silent):
     """A bar with the trials done, the best value so far and the time left, and below it what is training now."""
 
-    def __init__(self, total: int | None, words: Words, seconds: float | None):
+    def __init__(self, total: int | None, words: Words, done: int, seconds: float | None):
         from rich.console import Console
         from rich.live import Live as Screen
 
         self._total, self._words, self._seconds = total, words, seconds
-        self._began, self._before, self._done, self._best = time.monotonic(), 0, 0, "no value yet"
+        self._before = self._done = done  # trials of an earlier call are no measure of how long one takes
+        self._began, self._best, self._idle = time.monotonic(), "", ""
         self._training: dict[int, str] = {}
         self._console = Console()
         self._screen = Screen(console=self._console, get_renderable=self._draw, refresh_per_second=4)
@@ -72,16 +79,17 @@ class Live(Silent):
 
     def watch(self, event: "Event") -> None:
         if event.kind == "asked":
-            if not self._training and not self._done:
-                self._before = event.done  # of an earlier call, and no measure of how long trials take
             self._training[event.trial.number] = self._words(event.trial.config)
         else:
             self._training.pop(event.trial.number, None)
         if event.kind == "failed":
             self.say(f"trial {event.trial.number} failed: {event.trial.error}")
-        self._done = event.done
+        self._done, self._idle = event.done, "choosing the next point"
         if event.best is not None:
             self._best = f"best {event.best.value:.6g} (trial {event.best.number})"
+
+    def turn_to(self, what: str) -> None:
+        self._idle = what
 
     def _draw(self) -> Any:
         from rich.console import Group
@@ -93,7 +101,7 @@ class Live(Silent):
         count = f"{self._done}/{self._total} trials" if self._total else f"{self._done} trials"
         bar = ProgressBar(total=self._total, completed=self._done, width=30, pulse=self._total is None)
         row.add_row(bar, count, Text(self._best, style="bold"), self._clock())
-        now = [f"  training {words}" for words in self._training.values()] or ["  choosing the next point"]
+        now = [f"  training {words}" for words in self._training.values()] or [f"  {self._idle}"]
         return Group(row, *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in now))
 
     def _clock(self) -> str:

@@ -66,7 +66,14 @@ def checked(job: Job) -> Job:
 def prepared(job: Job) -> Prepared:
     """The job's table, read and divided once a process."""
     how = {"target": job.target, "task": job.task, "categorical": job.categorical, "drop": job.drop}
-    return prepare(read(job.data), job.seed, impute=job.impute, **how)
+    table = read(job.data)
+    return prepare(table._replace(source=shown(job.data)), job.seed, impute=job.impute, **how)
+
+
+def shown(path: str) -> str:
+    """A path as people would write it: from the working folder, where it is inside."""
+    whole = Path(path)
+    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else path
 
 
 @lru_cache(maxsize=2)

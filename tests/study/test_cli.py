@@ -1,0 +1,324 @@
+"""The `bonas` command as a newcomer meets it: a table of their own, wrong arguments, Ctrl-C, resuming and predicting."""
+
+import csv
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bonas
+from bonas.problems.examples import Examples, parts
+from bonas.study import cli
+from bonas.study.display import time_left
+
+BONAS = Path(sys.executable).with_name("bonas")
+SMALL = ["--method", "random", "--trials", "2", "--target", "price", "--impute"]
+
+
+def houses(path, n=60):
+    """A table with numbers, text and gaps."""
+    rng = np.random.default_rng(0)
+    area, heating = rng.uniform(40, 200, n), rng.choice(["gas", "oil"], n)
+    price = 1000 * area + 20_000 * (heating == "oil") + rng.normal(0, 5000, n)
+    rows = [f"{a:.1f},{h},{p:.0f}" for a, h, p in zip(area, heating, price, strict=True)]
+    rows[3] = f",gas,{price[3]:.0f}"
+    path.write_text("area,heating,price\n" + "\n".join(rows) + "\n")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty working folder with a table in it."""
+    monkeypatch.chdir(tmp_path)
+    houses(tmp_path / "houses.csv")
+    return tmp_path
+
+
+def run(*arguments, folder):
+    """The command in a process of its own."""
+    return subprocess.run([BONAS, *arguments], cwd=folder, capture_output=True, text=True, timeout=600)
+
+
+# Before anything is searched
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["search", "--help"], ["predict", "--help"], ["--version"]])
+def test_help_comes_at_once(arguments):
+    code = (
+        f"import sys; from bonas.study import cli\ntry: cli.main({arguments!r})\nexcept SystemExit as end: assert not end.code"
+    )
+    code += "\nheavy = {'jax', 'numpy', 'matplotlib', 'sklearn'} & set(sys.modules); assert not heavy, heavy"
+    began = time.process_time()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert time.process_time() - began < 1.0
+    assert "bonas" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["search", "nowhere.csv", "--target", "y"], "nowhere.csv is no file, and no set that scikit-learn ships"),
+        (["search", "mnist"], "no set that scikit-learn ships; those are diabetes"),
+        (["search", "houses.csv"], "needs --target, one of its columns: 'area', 'heating', 'price'"),
+        (["search", "houses.csv", "--target", "cost"], "has no target 'cost'"),
+        (["search", "houses.csv", "--target", "price"], "missing values in 'area' (1, first in row 4 (line 5))"),
+        (["search", "empty.csv", "--target", "y"], "empty.csv is empty"),
+        (["search", "constant.csv", "--target", "y"], "the target 'y' is constant"),
+        (["search", "text.csv", "--target", "y"], "column 'x' holds numbers, but 'many' in row 2 (line 3)"),
+        (["search", "few.csv", "--target", "y"], "few.csv has 2 rows, too few"),
+        (["search", "houses.csv", "--target", "heating", "--space", "bnn", "--impute"], "bnn is for regression"),
+        (["search", "--trials", "0"], "must be at least 1"),
+        (["search", "--seconds", "soon"], "'soon' is not a number"),
+        (["search", "--seed", "1.5"], "'1.5' is not a whole number"),
+        (["search", "--space", "cnn"], "invalid choice: 'cnn'"),
+        (["search", "--workers", "2", "--parallel", "2"], "not allowed with"),
+        (["search", "--method", "curves", "--workers", "2"], "it trains one at a time"),
+        (["search", "--study", "houses.csv"], "it is no study of bonas"),
+        (["search", "--study", "nowhere/s.db"], "nowhere"),
+        (["search", "houses.csv", "--target", "price", "--study", "houses.csv"], "is the data themselves"),
+        (["resume", "nowhere.db"], "nowhere.db"),
+        (["resume", "houses.csv"], "it is no study of bonas"),
+        (["report", "nowhere.db"], "nowhere.db"),
+        (["predict", "nowhere.db", "houses.csv"], "there is no such study"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(folder, capsys, arguments, message):
+    (folder / "empty.csv").write_text("")
+    (folder / "constant.csv").write_text("x,y\n" + "".join(f"{i},1.5\n" for i in range(40)))
+    (folder / "text.csv").write_text("x,y\n1,0.5\nmany,1.5\n" + "".join(f"{i},{i / 7}\n" for i in range(40)))
+    (folder / "few.csv").write_text("x,y\n1,0.5\n2,0.7\n")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    try:
+        code = cli.main(arguments)
+    except SystemExit as end:  # argparse's
+        code = end.code
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name in before} == before
+
+
+def test_debug_shows_where_an_error_comes_from(folder):
+    with pytest.raises(ValueError, match="has no target 'cost'"):
+        cli.main(["search", "houses.csv", "--target", "cost", "--debug"])
+
+
+@pytest.mark.parametrize(
+    ("spent", "new", "done", "total", "seconds", "left"),
+    [
+        (10.0, 5, 5, 20, None, 30.0),
+        (10.0, 5, 15, 20, None, 10.0),  # ten are of an earlier call
+        (10.0, 5, 5, 20, 15.0, 5.0),
+        (10.0, 0, 0, None, 15.0, 5.0),
+        (10.0, 0, 0, 20, None, float("inf")),
+    ],
+)
+def test_the_time_left(spent, new, done, total, seconds, left):
+    assert time_left(spent, new, done, total, seconds) == left
+
+
+# From a table to predictions
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """A folder in which a search has run, and what it said."""
+    folder = tmp_path_factory.mktemp("searched")
+    houses(folder / "houses.csv")
+    done = run("search", "houses.csv", *SMALL, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+@pytest.mark.slow
+def test_a_search_leaves_a_study_a_network_and_a_report(searched):
+    folder, done = searched
+    assert {path.name for path in folder.iterdir()} >= {"houses.db", "houses.network.npz", "houses.html"}
+    for words in ("[2/2]", "Best architecture", "ridge regression", "default MLP", "houses.html", "bonas predict houses.db"):
+        assert words in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_the_rows_of_the_test_are_not_used_before(searched, tmp_path):
+    """Other targets in those rows change nothing of what is tried, validated and kept."""
+    folder, _ = searched
+    header, *lines = (folder / "houses.csv").read_text().splitlines()
+    blank = Examples(np.zeros((len(lines), 1)), np.zeros(len(lines)), "regression", ("",))
+    for row in parts(blank, 0, (0.8, 0.0, 0.2))[2]:
+        others, _, price = lines[row].rpartition(",")
+        lines[row] = f"{others},-{price}"
+    spoilt = [header, *lines]
+    (tmp_path / "houses.csv").write_text("\n".join(spoilt) + "\n")
+    assert run("search", "houses.csv", *SMALL, "--quiet", folder=tmp_path).returncode == 0
+    rows = [{"area": 100.0, "heating": "oil"}]
+    ours, theirs = (bonas.load(place / "houses.db") for place in (folder, tmp_path))
+    assert ours.about["validation"] == theirs.about["validation"]
+    assert ours.about["test"] != theirs.about["test"]
+    np.testing.assert_array_equal(ours.predict(rows).value, theirs.predict(rows).value)
+
+
+@pytest.mark.slow
+def test_predictions_have_an_uncertainty(searched):
+    folder, _ = searched
+    (folder / "new.csv").write_text("heating,area\noil,100\ngas,150\n")
+    done = run("predict", "houses.db", "new.csv", "--out", "said.csv", folder=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with (folder / "said.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    said = bonas.load(folder / "houses.db").predict([{"area": 100.0, "heating": "oil"}, {"area": 150.0, "heating": "gas"}])
+    np.testing.assert_allclose([float(row["price"]) for row in rows], said.value, rtol=1e-5)
+    np.testing.assert_allclose([float(row["price_std"]) for row in rows], said.std, rtol=1e-5)
+    assert (said.std > 0.0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("area\n100\n", "lacks 'heating'"),
+        ("area,heating,garden\n100,oil,1\n", "has 'garden'"),
+        ("area,heating\n100,coal\n", "'coal' is none of 'gas', 'oil'"),
+        ("area,heating\nbig,gas\n", "'big' is not a number"),
+    ],
+)
+def test_new_rows_that_do_not_fit_are_refused(searched, capsys, text, message):
+    folder, _ = searched
+    (folder / "bad.csv").write_text(text)
+    assert cli.main(["predict", str(folder / "houses.db"), str(folder / "bad.csv")]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_predictions_do_not_overwrite_what_they_read(searched, capsys):
+    folder, _ = searched
+    (folder / "keep.csv").write_text("area,heating\n100,gas\n")
+    path = str(folder / "keep.csv")
+    assert cli.main(["predict", str(folder / "houses.db"), path, "--out", path]) == 2
+    assert "would overwrite" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_resuming_adds_trials_and_json_is_one_object(searched):
+    folder, _ = searched
+    done = run("resume", "houses.db", "--trials", "3", "--json", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["trials"] == {"told": 3, "failed": 0}
+    assert told["test"]["linear"]["rmse"] > 0.0
+
+
+@pytest.mark.slow
+def test_another_search_does_not_go_into_the_same_study(searched):
+    folder, _ = searched
+    done = run("search", "houses.csv", *SMALL, "--seed", "5", folder=folder)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "houses.db" in done.stderr
+
+
+@pytest.mark.slow
+def test_data_that_have_changed_are_noticed(searched, tmp_path):
+    folder, _ = searched
+    houses(tmp_path / "moved.csv")
+    for name in ("houses.db", "houses.db-wal", "houses.db-shm"):
+        if (folder / name).exists():
+            (tmp_path / name).write_bytes((folder / name).read_bytes())
+    with (tmp_path / "moved.csv").open("a") as file:
+        file.write("50,gas,1\n")
+    done = run("resume", "houses.db", "--data", "moved.csv", folder=tmp_path)
+    assert done.returncode == 2
+    assert "has changed since the study began" in done.stderr
+
+
+# Interrupted
+
+
+def started(folder, *arguments, **how):
+    command = [BONAS, "search", "houses.csv", "--target", "price", "--impute", "--method", "random", *arguments]
+    return subprocess.Popen(command, cwd=folder, text=True, **how)
+
+
+def wait_for_trials(process, folder, number):
+    """Until so many trials were told, by the lines of its output."""
+    for line in process.stdout:
+        if line.startswith(f"[{number}/"):
+            return
+    raise AssertionError("the search ended before it had made enough trials")
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_resume(folder):
+    process = started(folder, "--trials", "500", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for_trials(process, folder, 2)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert said.count("\n") == 1
+    assert "bonas resume houses.db goes on" in said
+
+
+@pytest.mark.slow
+def test_a_killed_search_goes_on_with_the_same_points(folder):
+    process = started(folder, "--trials", "500", stdout=subprocess.PIPE)
+    wait_for_trials(process, folder, 2)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    done = run("resume", "houses.db", "--trials", "6", "--quiet", folder=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("search", "houses.csv", *SMALL[:2], "--trials", "6", *SMALL[4:], "--study", "other.db", "--quiet", folder=folder)
+    assert done.returncode == 0
+    with bonas.Study(folder / "houses.db") as study, bonas.Study(folder / "other.db") as other:
+        assert [(trial.config, trial.value) for trial in study.trials] == [
+            (trial.config, trial.value) for trial in other.trials
+        ]
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_what_is_training(folder):
+    ours, theirs = pty.openpty()
+    process = started(
+        folder, "--trials", "2", stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # the other end was closed
+            break
+    assert process.wait() == 0
+    for words in (b"2/2 trials", b"training ", b" left", b"best ", b"Best architecture"):
+        assert words in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [["--workers", "2"], ["--parallel", "2"]])
+def test_trials_at_once(folder, how):
+    done = run("search", "houses.csv", *SMALL, *how, "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["trials"] == {"told": 2, "failed": 0}
+
+
+@pytest.mark.slow
+def test_a_search_on_learning_curves_advances_networks_stage_by_stage(folder):
+    done = run("search", "houses.csv", *SMALL[2:], "--method", "curves", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    with bonas.Study(folder / "houses.db") as study:
+        configs = [repr(sorted(trial.config.items())) for trial in study.trials]
+        assert len(configs) == 10  # two whole networks in five stages each
+        assert len(set(configs)) < 10
+        values = [trial.value for trial in study.trials if repr(sorted(trial.config.items())) == configs[0]]
+        assert values == sorted(values, reverse=True)
