@@ -15,14 +15,8 @@ OURS, BASELINES = (
 
 
 def curves(config, known: dict, name: str, method: str) -> np.ndarray:
-    """(seeds, points) regrets; before the first network is complete, the first regret."""
-    rows = [known[name, method, seed] for seed in range(config.seeds)]
-    values = np.array([[np.nan if value is None else value for value in row] for row in rows])
-    for row in values:
-        there = np.flatnonzero(np.isfinite(row))
-        if len(there):
-            row[: there[0]] = row[there[0]]
-    return values
+    """(seeds, points) regrets."""
+    return np.array([known[name, method, seed] for seed in range(config.seeds)])
 
 
 def summary(config, names: list[str], known: dict) -> dict:
@@ -32,10 +26,10 @@ def summary(config, names: list[str], known: dict) -> dict:
         every = {method: curves(config, known, name, method) for method in config.methods}
         found[name] = {
             method: {
-                "half": float(np.nanmean(values[:, config.points // 2 - 1])),
-                "end": float(np.nanmean(values[:, -1])),
-                "error": float(np.nanstd(values[:, -1]) / np.sqrt(config.seeds)),
-                "deviation": float(np.nanstd(values[:, -1])),
+                "half": float(np.mean(values[:, config.points // 2 - 1])),
+                "end": float(np.mean(values[:, -1])),
+                "error": float(np.std(values[:, -1], ddof=1) / np.sqrt(config.seeds)),
+                "deviation": float(np.std(values[:, -1], ddof=1)),
                 **(
                     {}
                     if method == OURS
@@ -46,7 +40,7 @@ def summary(config, names: list[str], known: dict) -> dict:
                     if method == OURS
                     else {
                         "ours_against_it_along": pairs.against(
-                            np.nanmean(every[OURS], axis=1), np.nanmean(values, axis=1), config.resamples
+                            np.mean(every[OURS], axis=1), np.mean(values, axis=1), config.resamples
                         )
                     }
                 ),
@@ -59,7 +53,7 @@ def summary(config, names: list[str], known: dict) -> dict:
 
 def _reaches(ours: np.ndarray, theirs: np.ndarray) -> float | None:
     """The share of the budget after which our mean regret is no more than theirs in the end."""
-    there = np.flatnonzero(np.nanmean(ours, axis=0) <= np.nanmean(theirs[:, -1]) + 1e-12)
+    there = np.flatnonzero(np.mean(ours, axis=0) <= np.mean(theirs[:, -1]) + 1e-12)
     return float((there[0] + 1) / ours.shape[1]) if len(there) else None
 
 
@@ -91,7 +85,7 @@ def draw(config, sizes: dict, known: dict, folder: Path) -> None:
             x = np.linspace(0.0, sizes[name]["budget"], config.points + 1)[1:] / sizes[name]["steps"][-1]
             for i, method in enumerate(config.methods):
                 values = curves(config, known, name, method)
-                mean, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+                mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
                 look = {"color": f"C{i}" if i < 10 else "0.5", "lw": 2.2 if method == OURS else 1.2}
                 column[0].plot(x, mean, label=method, **look)
                 column[0].fill_between(
