@@ -18,6 +18,7 @@ _DAY, _HOUR, _MINUTE = 86400, 3600, 60
 
 
 def counted(n: int, thing: str) -> str:
+    """A number of things, in words: 1 trial, 2 trials."""
     return f"{n} {thing}{'s' * (n != 1)}"
 
 
