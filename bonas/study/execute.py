@@ -93,7 +93,12 @@ class Evaluating:
         place: Future = Future()  # so that the trial goes back to the queue where it is interrupted on the way
         self._running[place] = _Running(asked, time.time())
         self._tell_watcher("asked", asked.number)
-        future = self._executor.submit(work, self._objective, asked, secrets.token_hex(4), self._limit)
+        try:
+            future = self._executor.submit(work, self._objective, asked, secrets.token_hex(4), self._limit)
+        except Exception as problem:
+            if isinstance(self._executor, Here):
+                raise
+            raise _failed(problem) from problem
         self._running[future] = self._running.pop(place)
 
     def _collect(self) -> None:
@@ -111,7 +116,7 @@ class Evaluating:
         if self._limit:
             self._overtime(self._limit)
         if problems:
-            raise StudyError(f"the executor failed, and its trials are back in the queue ({problems[0]!r})") from problems[0]
+            raise _failed(problems[0]) from problems[0]
         if len(self._failures) >= FAILURES:
             raise StudyError(summary(self._failures))
 
@@ -187,6 +192,10 @@ class Evaluating:
         finally:
             over.set()
             thread.join()
+
+
+def _failed(problem: BaseException) -> StudyError:
+    return StudyError(f"the executor failed, and its trials are back in the queue ({problem!r})")
 
 
 def summary(failures: list[str]) -> str:

@@ -72,7 +72,8 @@ class _Place:
         return self.future
 
     def kill(self) -> None:
-        pool, number, self._pool = self._pool, self._number, None
+        pool, number = self._pool, self._number
+        self._pool = self.future = None
         if pool is None or number is None:
             return
         with suppress(ProcessLookupError, BrokenExecutor):

@@ -31,19 +31,22 @@ def deadly(config):
     return loss(config)
 
 
-def deadly_once(config):
-    """Ends the first process that evaluates the point that FATAL names, after it has left a mark there."""
-    folder = os.environ["BONAS_TEST_FOLDER"]
-    mark = os.path.join(folder, "dead")
-    if not os.path.exists(mark):
-        with open(mark, "x") as file:
-            file.write(str(os.getpid()))
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.05)
-    return loss(config)
-
-
 def reporting(config, trial):
     for step in range(3):
         trial.report(step, config["a"] + step)
     return config["a"]
+
+
+def deaf(config):
+    """Hangs at one point, and lets no signal interrupt it."""
+    if config["b"] == 1.0:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        time.sleep(60.0)
+    return loss(config)
+
+
+def known_worker(config):
+    """Leaves the number of its process where the test looks for it, and takes its time."""
+    with open(os.path.join(os.environ["BONAS_TEST_FOLDER"], f"{config['a']!r}-{os.getpid()}"), "x"):
+        time.sleep(0.3)
+    return loss(config)
