@@ -17,7 +17,8 @@ _FAR = 5.0  # values that are so many times farther from the best than four in f
 _CURVES, _STEPS = 100, 60  # learning curves, and points of each, that a figure shows
 _JITTER = 7.0  # pixels to either side at which the marks of one option lie
 _OFF = -0.12  # place on an axis of trials that do not have the parameter
-_SHADES = 4  # of lines, from the better to the worse
+_GOOD = 10  # trials after the best whose lines stand out
+_INK = 25.0  # lines at full strength that the others may be worth together: many of them are fainter
 
 
 def value_of(record: Record) -> float:
@@ -68,21 +69,24 @@ def _said(record: Record) -> str:
 
 
 def coordinates(told: Sequence[Record], space: Space, scale: Scale, sign: float) -> str:
-    """One line a trial across all parameters and its value; better ones are stronger, and drawn later."""
+    """One line a trial across all parameters and its value; the best ones stand out, and are drawn last."""
     axes = [(name, scale_of(parameter)) for name, parameter in space.parameters.items()] + [("value", scale)]
     ranked = sorted(told, key=lambda record: sign * value_of(record), reverse=True)
     absent = {name for name, _ in axes[:-1] if any(name not in record.config for record in told)}
+    kinds = ["other"] * (len(ranked) - 1 - _GOOD) + ["good"] * min(_GOOD, len(ranked) - 1) + ["best-line"]
 
     def draw(width: int) -> str:
         place, height = _layout(width, len(axes), beside=width == WIDE and len(axes) <= _ACROSS)
-        parts = []
-        for i, record in enumerate(ranked):
-            shade = "best-line" if i == len(ranked) - 1 else f"shade-{(len(ranked) - 1 - i) * _SHADES // len(ranked)}"
+        lines = []
+        for kind, record in zip(kinds, ranked, strict=True):
             spots = [axis.place(record.config[name]) if name in record.config else _OFF for name, axis in axes[:-1]]
             spots.append(scale.place(value_of(record)))
-            parts.append(path([place(j, t) for j, t in enumerate(spots)], shade, title=_said(record)))
+            lines.append(path([place(j, t) for j, t in enumerate(spots)], kind, title=_said(record)))
+        faint, strong = lines[: -_GOOD - 1], lines[-_GOOD - 1 :]
+        ink = min(max(_INK / max(len(faint), 1), 0.05), 0.4)
         marks = [part for j, axis in enumerate(axes) for part in _upright(place, j, *axis, axis[0] in absent, width)]
-        return picture(width, height, "All trials in parallel coordinates", [*parts, *marks])
+        parts = [f'<g stroke-opacity="{ink:.3f}">', *faint, "</g>", *strong, *marks]
+        return picture(width, height, "All trials in parallel coordinates", parts)
 
     return both(draw)
 
@@ -230,7 +234,7 @@ def _coverage(sizes: np.ndarray) -> str:
 def legend(*entries: tuple[str, str]) -> str:
     """What the marks of a figure are: pairs of a class and a text of ours."""
     shapes = {"line": path([(1, 7), (17, 7)], "line"), "band": path([(1, 2), (17, 2), (17, 12), (1, 12)], "band", closed=True)}
-    shapes |= {kind: path([(1, 7), (17, 7)], kind) for kind in ("best-line", "curve", "shade-0", "shade-3")}
+    shapes |= {kind: path([(1, 7), (17, 7)], kind) for kind in ("best-line", "curve", "good", "other")}
     keys = [f'<svg class="key" viewBox="0 0 18 14" width="18">{shapes.get(k) or dots([(9, 7)], k)}</svg>' for k, _ in entries]
     texts = [f"<span>{key}{text}</span>" for key, (_, text) in zip(keys, entries, strict=True)]
     return f'<figcaption class="legend">{"".join(texts)}</figcaption>'

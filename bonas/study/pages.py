@@ -14,6 +14,7 @@ from bonas.study.study import Study
 from bonas.study.written import is_whole, write_space
 
 _ROWS = 2000  # trials that the table has
+_REASONS, _TRACE = 200, 5000  # reasons of failure, and letters from the end of a traceback, that are shown
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
 
 
@@ -108,18 +109,31 @@ def network_calibration(notes: Mapping[str, Any]) -> str:
     return f"<p>The network that was found: intervals that should hold 90% of the test values hold {held:.0%}.</p>"
 
 
-def failures(records: Iterable[Record]) -> str:
-    """Each failed trial with its reason, and its traceback to unfold."""
+def failures(records: Sequence[Record]) -> str:
+    """Failed trials by reason, to unfold with what they tried and where it happened."""
     failed = [record for record in records if record.state == "failed"]
     if not failed:
         return "<p>No trial failed.</p>"
-    items = []
+    alike: dict[tuple[str, str], list[Record]] = {}
     for record in failed:
-        reason = f"<b>trial {record.number}</b> {escape(record.error)}"
-        config = ", ".join(f"{escape(name)} {said(value)}" for name, value in record.config.items())
-        trace = f"<pre>{escape(record.traceback)}</pre>" if record.traceback else ""
-        items.append(f'<details><summary>{reason}</summary><p class="muted">{config}</p>{trace}</details>')
-    return f"<p>{counted(len(failed), 'trial')} of {len(list(records))} failed.</p>" + "".join(items)
+        alike.setdefault((record.error, record.traceback), []).append(record)
+    shown = list(alike.items())[:_REASONS]
+    more = f"<p>{counted(len(alike) - _REASONS, 'other reason')} not shown.</p>" if len(alike) > _REASONS else ""
+    return (
+        f"<p>{counted(len(failed), 'trial')} of {len(records)} failed.</p>"
+        + "".join(_failure(error, trace, group) for (error, trace), group in shown)
+        + more
+    )
+
+
+def _failure(error: str, trace: str, group: Sequence[Record]) -> str:
+    who = f"trial {group[0].number}" if len(group) == 1 else counted(len(group), "trial")
+    lines = [
+        f"<li>trial {record.number}: " + ", ".join(f"{escape(k)} {said(value)}" for k, value in record.config.items()) + "</li>"
+        for record in group
+    ]
+    where = f"<pre>{escape(trace[-_TRACE:])}</pre>" if trace else ""
+    return f'<details><summary><b>{who}</b> {escape(error)}</summary>{where}<ul class="muted">{"".join(lines)}</ul></details>'
 
 
 def table(records: Sequence[Record], space: Space) -> str:

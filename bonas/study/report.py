@@ -124,7 +124,7 @@ def _progress(facts: Facts) -> str:
 
 def _coordinates(facts: Facts) -> str:
     drawn = figures.coordinates(facts.told, facts.space, facts.scale, facts.sign)
-    keys = legend(("best-line", "the best"), ("shade-0", "best quarter"), ("shade-3", "worst quarter"))
+    keys = legend(("best-line", "the best"), ("good", "the next ten"), ("other", "all others"))
     return "<p>Every line is a trial.</p>" + _figure("coordinates", drawn, keys)
 
 
