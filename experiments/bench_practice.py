@@ -1,0 +1,121 @@
+"""Is a search in bonas worth it to somebody who has scikit-learn and Optuna? Networks on diabetes, one after the other.
+
+Each contender has 40 trials of networks of 1 to 3 hidden layers of 4 to 64 units, a learning rate from 1e-4 to 0.1 and at most
+300 epochs, on one split into training, validation and test rows; seeds divide the rows anew. Optuna's TPE and scikit-learn's
+RandomizedSearchCV train its MLPRegressor; bonas trains its own networks, for all 300 epochs, where scikit-learn's stop when
+their training loss stands still. None sees the validation rows while it trains.
+
+Every search is a process of its own, on one core, timed with its imports. bonas runs once with an empty cache of compiled
+programs; what it leaves there is what the later runs, and every later day, have. On a machine that has other things to do the
+seconds of the processor are the fairer measure.
+
+    python experiments/bench_practice.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from practice.contenders import CONTENDERS
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from script import flags, record
+
+CHILD = Path(__file__).parent / "practice" / "contenders.py"
+FIRST = "bonas, first time"
+
+
+@dataclass(frozen=True)
+class Config:
+    trials: int = 40
+    epochs: int = 300
+    layers: int = 3
+    widths: tuple[int, int] = (4, 64)
+    rates: tuple[float, float] = (1e-4, 1e-1)
+    batch: int = 200  # rows an update: scikit-learn's default
+    seeds: int = 10  # the median counts
+
+
+SMOKE = Config(trials=6, epochs=5, layers=2, widths=(4, 8), seeds=1)
+
+
+def main() -> None:
+    args, config = arguments()
+    flags.pin(args.core)
+    args.out.mkdir(parents=True, exist_ok=True)
+    runs: dict[str, list[dict]] = {name: [] for name in (FIRST, *CONTENDERS)}
+    with tempfile.TemporaryDirectory() as cache:
+        runs[FIRST].append(measured("bonas", 0, config, cache))
+        measured("bonas", 0, config, cache)  # programs that the first run met only after a restart are compiled now
+        for seed in track(range(config.seeds), description="seeds"):
+            for name in CONTENDERS:
+                runs[name].append(measured(name, seed, config, cache))
+    results = {"verdict": verdict(runs), "runs": runs}
+    file = args.out / "bench_practice.json"
+    record.write(file, {**record.about(), "config": asdict(config), "results": results})
+    show(results)
+    print(f"\nwritten to {file}")
+
+
+def measured(name: str, seed: int, config: Config, cache: str) -> dict:
+    """One search in a process of its own."""
+    where = os.environ | {"JAX_COMPILATION_CACHE_DIR": cache}
+    command = [sys.executable, str(CHILD), name, str(seed), json.dumps(asdict(config))]
+    done = subprocess.run(command, env=where, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{name}, seed {seed}: {done.stderr}")
+    return {"seed": seed, **json.loads(done.stdout)}
+
+
+def verdict(runs: dict[str, list[dict]]) -> dict:
+    """Medians over seeds."""
+    medians = {
+        name: {
+            key: float(np.median([run[key] for run in each])) for key in ("validation", "test", "seconds", "processor_seconds")
+        }
+        for name, each in runs.items()
+    }
+    others = [medians[name] for name in CONTENDERS if name != "bonas"]
+    return {
+        "median": medians,
+        "first_time_under_a_minute": medians[FIRST]["seconds"] < 60.0,
+        "no_slower": medians["bonas"]["seconds"] <= min(other["seconds"] for other in others),
+        "no_slower_by_processor_seconds": medians["bonas"]["processor_seconds"]
+        <= min(other["processor_seconds"] for other in others),
+        "lower_validation_rmse": medians["bonas"]["validation"] < min(other["validation"] for other in others),
+        "lower_test_rmse": medians["bonas"]["test"] < min(other["test"] for other in others),
+    }
+
+
+def show(results: dict) -> None:
+    table = Table(title="medians over seeds")
+    for name in ("", "validation RMSE", "test RMSE", "seconds", "of the processor"):
+        table.add_column(name, justify="right" if name else "left")
+    for name, median in results["verdict"]["median"].items():
+        seconds = [f"{median[key]:.1f}" for key in ("seconds", "processor_seconds")]
+        table.add_row(name, f"{median['validation']:.2f}", f"{median['test']:.2f}", *seconds)
+    console = Console(width=100)
+    console.print(table)
+    for name, holds in results["verdict"].items():
+        if isinstance(holds, bool):
+            console.print(f"{name.replace('_', ' ')}: {'yes' if holds else 'no'}")
+
+
+def arguments():
+    parser = flags.parser(
+        __doc__, "bench_practice", smoke="tiny sizes, to see that it runs", seeds="splits; the median counts (default 10)"
+    )
+    parser.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
+    args = parser.parse_args()
+    config = SMOKE if args.smoke else Config()
+    return args, replace(config, seeds=args.seeds or config.seeds)
+
+
+if __name__ == "__main__":
+    main()
