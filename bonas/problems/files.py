@@ -144,15 +144,15 @@ def load_npz(path: Path, needed: Sequence[str], wanted: Sequence[str] = ()) -> d
         raise ValueError(f"cannot read {path} as an npz file of plain arrays: {problem}") from problem
 
 
-def read_cells(path: str | os.PathLike, separator: str = ",") -> Cells:
-    """The cells of a CSV file, stripped; blank lines are skipped."""
+def read_cells(path: str | os.PathLike, separator: str = ",", *, least: int = 2) -> Cells:
+    """The cells of a CSV file, stripped; blank lines are skipped. Fewer than `least` columns are refused."""
     path = Path(path)
     reader = csv.reader(io.StringIO(_text(path), newline=""), delimiter=separator)
     kept = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(cell.strip() for cell in row)]
     if not kept:
         raise ValueError(f"{path} is empty")
     (_, header), body = kept[0], kept[1:]
-    _check_header(path, header, separator)
+    _check_header(path, header, separator, least)
     if not body:
         raise ValueError(f"{path} has a header but no rows")
     cells = Cells(path, {}, [line for line, _ in body])
@@ -173,8 +173,8 @@ def _text(path: Path) -> str:
         raise ValueError(f"{path} is not a whole gzip file: {problem}") from problem
 
 
-def _check_header(path: Path, header: list[str], separator: str) -> None:
-    if len(header) == 1:
+def _check_header(path: Path, header: list[str], separator: str, least: int) -> None:
+    if len(header) < least:
         other = [mark for mark in _SEPARATORS if mark != separator and mark in header[0]]
         hint = f"; is its separator the {_SEPARATORS[other[0]]}? Pass separator={other[0]!r}" if other else ""
         raise ValueError(f"{path} has only one column, {header[0]!r}{hint}")

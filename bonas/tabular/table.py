@@ -99,7 +99,7 @@ def _npz(path: Path) -> Table:
 
 
 def _csv(path: Path) -> Table:
-    cells = read_cells(path, _separator(path))
+    cells = read_cells(path, _separator(path), least=1)
     return Table(str(path), {name: np.array(column) for name, column in cells.columns.items()}, tuple(cells.lines))
 
 

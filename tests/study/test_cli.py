@@ -247,7 +247,11 @@ def test_data_that_have_changed_are_noticed(searched, tmp_path):
 
 def started(folder, *arguments, **how):
     command = [BONAS, "search", "houses.csv", "--target", "price", "--impute", "--method", "random", *arguments]
-    return subprocess.Popen(command, cwd=folder, text=True, **how)
+
+    def heed_ctrl_c():  # which a process that was started in the background ignores
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.Popen(command, cwd=folder, text=True, preexec_fn=heed_ctrl_c, **how)
 
 
 def wait_for_trials(process, folder, number):
@@ -263,7 +267,10 @@ def test_ctrl_c_says_how_to_resume(folder):
     process = started(folder, "--trials", "500", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for_trials(process, folder, 2)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    try:
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert said.count("\n") == 1
     assert "bonas resume houses.db goes on" in said

@@ -16,6 +16,11 @@ def test_the_separator_is_found(tmp_path, mark, name):
     assert list(read(str(tmp_path / name)).columns) == ["a", "b"]
 
 
+def test_one_column_is_a_table(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n2\n")
+    assert read(str(tmp_path / "t.csv")).columns["a"].tolist() == ["1", "2"]
+
+
 def test_rows_know_their_line(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n\n1,x\n\n2,y\n")
     assert read(str(tmp_path / "t.csv")).where(1) == "row 2 (line 5)"
