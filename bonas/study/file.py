@@ -7,6 +7,7 @@ process nor a power failure takes it back. An evaluation may have cost hours; th
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -64,7 +65,8 @@ class File:
         with plainly(self.path):
             self._db = self._connect()
             try:
-                self._recognise(create)
+                with self.reading():  # another process may be making it
+                    self._recognise(create)
                 self._upgrade()
             except BaseException:
                 self._db.close()
@@ -101,8 +103,7 @@ class File:
         self._db.execute("PRAGMA foreign_keys = ON")
         if self.readonly:
             return
-        if self._pragma("journal_mode") != "wal":
-            self._db.execute("PRAGMA journal_mode = WAL")
+        self._begin_log()
         self._db.execute("PRAGMA synchronous = FULL")
         if self._pragma("user_version") == len(MIGRATIONS):
             return
@@ -112,6 +113,17 @@ class File:
                     db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _begin_log(self) -> None:
+        """The write-ahead log; unlike all else, this does not wait by itself while another process does the same."""
+        end = time.monotonic() + _WAIT
+        while self._pragma("journal_mode") != "wal":
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as problem:
+                if "BUSY" not in problem.sqlite_errorname or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -20,6 +20,8 @@ def is_dead(worker: str) -> bool:
         return False
     if int(number) == os.getpid():
         return life != _LIFE
+    if os.name != "posix":  # elsewhere signal 0 is no question
+        return False
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:

@@ -1,6 +1,7 @@
 """The search of a study, in memory: brought up to date with the file, asked for the next point, and written back."""
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ class Searching:
         """sign: what a value is multiplied by to be minimised; said: what there is to say after so many trials have ended."""
         self.search, self._store, self._sign, self._first, self._said = search, store, sign, first, said
         self._init_key, self._run_key = states.keys(seed)
+        self._lock = threading.Lock()  # threads that share a study think one after the other
         self._head: Head | None = None  # of the state in memory
         self._state: Any = None
         self._kept: dict[int, np.ndarray] = {}  # what the file has of it
@@ -39,11 +41,12 @@ class Searching:
         Thinking does not keep others from telling. Where somebody else has asked meanwhile, the thoughts were idle: the
         second time nobody can.
         """
-        try:
-            return self._ask(lease, most)
-        except _Overtaken:
-            with self._store.file.writing():
+        with self._lock:
+            try:
                 return self._ask(lease, most)
+            except _Overtaken:
+                with self._store.file.writing():
+                    return self._ask(lease, most)
 
     def _ask(self, lease: float, most: float) -> Record | None:
         if self._store.size() >= most:

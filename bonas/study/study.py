@@ -38,7 +38,8 @@ DIRECTIONS = {"minimise": 1.0, "maximise": -1.0}  # what a value is multiplied b
 class Study:
     """A search whose trials are kept in a file: it may be killed at any moment, and goes on where it was.
 
-    The same seed asks for the same points as `bonas.minimise` and `bonas.run` do, however often it is interrupted.
+    The same seed asks for the same points as `bonas.minimise` and `bonas.run` do, however often it is interrupted. The file
+    belongs on a disk of this machine: SQLite's log does not work over a network. Workers elsewhere need not see it.
     """
 
     def __init__(

@@ -5,6 +5,7 @@ import signal
 import time
 
 import bonas
+from bonas.study.file import File
 
 SPACE = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0))
 
@@ -50,3 +51,9 @@ def known_worker(config):
     with open(os.path.join(os.environ["BONAS_TEST_FOLDER"], f"{config['a']!r}-{os.getpid()}"), "x"):
         time.sleep(0.3)
     return loss(config)
+
+
+def made(path):
+    """Makes the file of a study."""
+    File(path, create=True).close()
+    return True

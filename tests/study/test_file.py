@@ -1,13 +1,16 @@
 """Files that are no studies, cannot be written to, or come from another version: one clear error, and nothing changed."""
 
+import multiprocessing
 import os
 import re
 import sqlite3
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
+from study import objectives
 from study.objectives import SPACE, loss
 
 import bonas
@@ -234,3 +237,10 @@ def test_a_folder_that_cannot_be_written_to_can_be_read(tmp_path_factory):
     assert "can only be read" in asked
     assert "can only be read" in told
     assert [each.name for each in folder.iterdir()] == ["runs.db"]
+
+
+@pytest.mark.slow
+def test_many_may_begin_a_study_at_once(tmp_path):
+    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for i in range(30):
+            assert all(pool.map(objectives.made, [tmp_path / f"{i}.db"] * 4))

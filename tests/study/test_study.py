@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -246,6 +247,41 @@ def test_a_search_of_its_own_is_needed_again_to_ask(tmp_path):
         study.ask()
     with pytest.raises(StudyError, match="another space"):
         bonas.Study(tmp_path / "runs.db", search=searcher.search()).ask()
+
+
+def test_another_precision_is_noticed(tmp_path):
+    study = begin(tmp_path)
+    study.tell(study.ask(), 1.0)
+    with jax.enable_x64(False), pytest.raises(StudyError, match="made in float64, and this process computes in float32"):
+        begin(tmp_path).ask()
+
+
+def test_threads_may_share_a_study(tmp_path):
+    study = begin(tmp_path)
+
+    def work(_):
+        trial = study.ask()
+        study.tell(trial, float(trial.number))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(40)))
+    assert [record.value for record in study.trials] == list(range(40))
+    alone = bonas.Study(tmp_path / "alone.db", SPACE, search=BY_CHANCE)
+    alone.optimise(loss, trials=40, progress=False)
+    assert rows(study) == rows(alone)
+
+
+@pytest.mark.slow
+def test_beyond_512_trials_the_info_says_that_a_subset_was_fitted(tmp_path):
+    study = bonas.Study(tmp_path / "runs.db", SPACE)
+    points = np.random.default_rng(0).random((513, 2))
+    for u in points:
+        study.enqueue(SPACE.decode(u))
+    for u in points:
+        study.tell(study.ask(), float(u.sum()))
+    trial = study.ask()
+    assert study.trials[trial.number].info["subset"].startswith("fitted to 512 of 513 trials")
+    assert trial.config["a"] + trial.config["b"] < 0.3  # it has learnt where the values are small
 
 
 def test_wrong_settings_are_refused(tmp_path):

@@ -1,0 +1,212 @@
+"""What does durability cost? A Study's ask and tell beside the pure core's, its file, and what importing takes.
+
+Four questions: what an ask and a tell cost more than the compiled core alone, among 100 and among 1,000 trials; how the file
+grows; whether 10,000 trials of random search slow down; and how long `import bonas` and `bonas --help` take. Most of the first
+is the disk, which has every value before `tell` returns: the price of one such transaction is measured beside it.
+
+    python experiments/bench_study.py
+
+Ten minutes. The files are made in a folder beside the results, on the same disk, and removed.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from script import flags, ready, record
+
+import bonas
+from bonas.search import Search, random
+from bonas.study import states
+from bonas.study.subset import default_search
+
+
+@dataclass(frozen=True)
+class Config:
+    columns: int = 4  # of the space: a small network's
+    among: tuple[int, ...] = (100, 1000)  # trials, among which an ask and a tell are timed
+    timed: int = 30  # of them; the median counts
+    long: int = 10_000  # trials of random search
+    window: int = 500  # trials at either end of it that are compared, after the first has compiled
+    most_slowing: float = 2.0  # what is aimed at
+    most_import: float = 0.5  # seconds beyond jax
+    most_help: float = 1.0  # seconds
+    repeats: int = 3  # of the imports; the fastest counts, as the rest is other people's work
+    seeds: int = 1  # studies of each kind: the cost is the machine's and hardly the seed's
+
+
+SMOKE = Config(columns=2, among=(12,), timed=3, long=120, window=20, repeats=1)
+
+
+def main() -> None:
+    parser = flags.parser(
+        __doc__, "bench_study", smoke="seconds: few trials", seeds=f"studies of each kind (default {Config.seeds})"
+    )
+    args = parser.parse_args()
+    config = SMOKE if args.smoke else Config()
+    config = replace(config, seeds=args.seeds or config.seeds)
+    ready.begin(args.out)
+    with tempfile.TemporaryDirectory(dir=args.out) as folder:
+        report = measure(config, Path(folder))
+    record.write(args.out / "bench_study.json", {"config": asdict(config), **record.about(), **report})
+    show(config, report)
+    print(f"\nwritten to {args.out / 'bench_study.json'}")
+
+
+def measure(config: Config, folder: Path) -> dict:
+    space = bonas.Space(**{f"x{i}": bonas.Float(0.0, 1.0) for i in range(config.columns)})
+    searches = {"random": random(space), "bayes": default_search(space)}
+    overheads = [
+        overhead(config, folder / f"{name}-{n}-{seed}.db", name, search, n, seed)
+        for name, search in searches.items()
+        for n in config.among
+        for seed in range(config.seeds)
+    ]
+    long = [long_search(config, folder / f"long-{seed}.db", searches["random"], seed) for seed in range(config.seeds)]
+    return {"overhead": overheads, "long": long, "imports": imports(config)}
+
+
+def loss(u: np.ndarray) -> float:
+    return float(np.sum((u - 0.3) ** 2))
+
+
+def overhead(config: Config, path: Path, name: str, search: Search, n: int, seed: int) -> dict:
+    """Median seconds of an ask and a tell among n trials, of a Study and of the core in a state of the same capacity."""
+    rows = np.random.default_rng(seed).random((n, config.columns))
+    study = bonas.Study(path, search.space, search=search, seed=seed)
+    for u in rows:
+        study.enqueue(search.space.decode(u))
+    for u in rows:
+        study.tell(study.ask(), loss(u))
+    study.tell(study.ask(), 0.0)  # compiles
+    ours = []
+    for _ in range(config.timed):
+        start = time.perf_counter()
+        trial = study.ask()
+        asked = time.perf_counter()
+        value = loss(trial.u)
+        told = time.perf_counter()
+        study.tell(trial, value)
+        ours.append((asked - start, time.perf_counter() - told))
+    core = [sum(each) for each in of_core(config, search, rows, seed)]
+    commit = [clock(lambda: study.note("nothing", 0)) for _ in range(config.timed)]
+    both = median(sum(each) for each in ours)
+    study.close()
+    return {
+        "search": name,
+        "trials": n,
+        "seed": seed,
+        "ask_seconds": median(ask for ask, _ in ours),
+        "tell_seconds": median(tell for _, tell in ours),
+        "core_seconds": median(core),
+        "overhead_seconds": both - median(core),
+        "commit_seconds": median(commit),
+        "bytes_a_trial": path.stat().st_size / (n + config.timed + 1),
+    }
+
+
+def of_core(config: Config, search: Search, rows: np.ndarray, seed: int):
+    """(ask, tell) seconds of the compiled functions alone."""
+    programs, (init_key, run_key) = states.programs(search), states.keys(seed)
+    capacity = max(64, 1 << (len(rows) + config.timed).bit_length())
+    state = programs.init(init_key, capacity)
+    for u in rows:
+        state = programs.tell(state, states.trial(jnp.asarray(u), loss(u), 0.0, ok=True))
+    for i in range(config.timed + 1):
+        start = time.perf_counter()
+        x, state, _ = jax.block_until_ready(programs.ask(states.ask_key(run_key, jnp.asarray(i)), state))
+        asked = time.perf_counter()
+        state = jax.block_until_ready(programs.tell(state, states.trial(x[0], loss(np.asarray(x[0])), 0.0, ok=True)))
+        if i:  # the first compiles
+            yield asked - start, time.perf_counter() - asked
+
+
+def long_search(config: Config, path: Path, search: Search, seed: int) -> dict:
+    """Seconds a trial at both ends of a long search, and the size of its file."""
+    study, spent, sizes = bonas.Study(path, search.space, search=search, seed=seed), [], {}
+    began = time.perf_counter()
+    for i in range(config.long):
+        start = time.perf_counter()
+        trial = study.ask()
+        study.tell(trial, loss(trial.u))
+        spent.append(time.perf_counter() - start)
+        if (i + 1) % (config.long // 4) == 0:
+            sizes[str(i + 1)] = path.stat().st_size
+    first, last = spent[10 : 10 + config.window], spent[-config.window :]
+    total = time.perf_counter() - began
+    study.close()
+    return {
+        "seed": seed,
+        "trials": config.long,
+        "seconds": total,
+        "first_seconds": median(first),
+        "last_seconds": median(last),
+        "slowing": median(last) / median(first),
+        "bytes": path.stat().st_size,
+        "bytes_on_the_way": sizes,
+    }
+
+
+def clock(function) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def imports(config: Config) -> dict:
+    """Seconds of fresh processes: jax, bonas and a Study's own imports beyond it, and the help of the command."""
+    lines = {
+        "jax": "import jax",
+        "bonas": "import jax, bonas",
+        "study": "import jax, bonas; bonas.Study",
+        "nothing": "",
+        "help": "import sys; sys.argv = ['bonas', '--help']\nfrom bonas.study.cli import main\nmain()",
+    }
+    spent = {
+        name: min(
+            clock(lambda code=code: subprocess.run([sys.executable, "-c", code], capture_output=True))
+            for _ in range(config.repeats)
+        )
+        for name, code in lines.items()
+    }
+    return {
+        "jax_seconds": spent["jax"] - spent["nothing"],
+        "bonas_beyond_jax_seconds": spent["bonas"] - spent["jax"],
+        "study_beyond_jax_seconds": spent["study"] - spent["jax"],
+        "help_seconds": spent["help"],
+    }
+
+
+def show(config: Config, report: dict) -> None:
+    print(
+        f"{'search':8} {'trials':>6} {'ask':>9} {'tell':>9} {'core':>9} {'overhead':>9} {'a commit':>9} {'bytes a trial':>14}"
+    )
+    for row in report["overhead"]:
+        times = (row[f"{what}_seconds"] for what in ("ask", "tell", "core", "overhead", "commit"))
+        print(
+            f"{row['search']:8} {row['trials']:6}",
+            *(f"{1e3 * each:6.2f} ms" for each in times),
+            f"{row['bytes_a_trial']:14.0f}",
+        )
+    for row in report["long"]:
+        print(
+            f"\n{row['trials']} trials of random search: {row['seconds']:.0f} s, {1e3 * row['first_seconds']:.2f} ms a trial "
+            f"at first and {1e3 * row['last_seconds']:.2f} ms at last, {row['slowing']:.2f} times (at most "
+            f"{config.most_slowing:g}); {row['bytes'] / 1e6:.1f} MB"
+        )
+    beyond, shown = report["imports"]["bonas_beyond_jax_seconds"], report["imports"]["help_seconds"]
+    print(
+        f"\nimport bonas: {beyond:.2f} s beyond jax (at most {config.most_import:g}), with Study "
+        f"{report['imports']['study_beyond_jax_seconds']:.2f} s; bonas --help: {shown:.2f} s (at most {config.most_help:g})"
+    )
+
+
+if __name__ == "__main__":
+    main()
