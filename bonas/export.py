@@ -1,33 +1,25 @@
 """Studies in the files of other tools."""
 
+import os
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import optuna as optuna_package
 
     from bonas.spaces import Space
-
-
-class Told(Protocol):
-    """What is read of a study."""
-
-    path: Path
-    space: "Space"
-    direction: str
-    trials: list[Any]
-
+    from bonas.study import Record, Study
 
 _STATES = {"queued": "WAITING", "asked": "RUNNING", "running": "RUNNING", "told": "COMPLETE", "failed": "FAIL"}
 
 
 def optuna(
-    study: Told, storage: Any = None, *, name: str | None = None, overwrite: bool = False
+    study: "Study", storage: Any = None, *, name: str | None = None, overwrite: bool = False
 ) -> "optuna_package.study.Study":
     """The Optuna study that now holds all trials of a study of ours: `optuna-dashboard STORAGE` shows it.
 
-    storage: an SQLAlchemy URL such as "sqlite:///trials.db", or an Optuna storage; by default the SQLite file
+    storage: the path of an SQLite file, a URL of a database as Optuna takes it, or an Optuna storage; by default the file
         `<study>.optuna.db` beside the study.
     name: of the Optuna study, by default that of the study's file. One that is there already is a ValueError, unless
         `overwrite` has it deleted first.
@@ -39,9 +31,9 @@ def optuna(
         import optuna as package
     except ImportError as problem:
         raise ImportError("exporting to Optuna needs it: pip install bonas[optuna]") from problem
-    path = Path(study.path)
-    storage = f"sqlite:///{path.with_name(path.name + '.optuna.db')}" if storage is None else storage
-    storage, name = package.storages.get_storage(storage), name or path.stem
+    storage = study.path.with_name(study.path.name + ".optuna.db") if storage is None else storage
+    storage = f"sqlite:///{Path(storage)}" if isinstance(storage, os.PathLike) else storage
+    storage, name = package.storages.get_storage(storage), name or study.path.stem
     if name in package.get_all_study_names(storage):
         if not overwrite:
             raise ValueError(f"the Optuna storage has a study {name!r} already; give another name, or overwrite=True")
@@ -52,7 +44,7 @@ def optuna(
     return made
 
 
-def _trial(record: Any, space: "Space") -> Any:
+def _trial(record: "Record", space: "Space") -> Any:
     """One trial as Optuna keeps it."""
     from optuna.trial import TrialState, create_trial
 
@@ -75,6 +67,6 @@ def _trial(record: Any, space: "Space") -> Any:
     return made
 
 
-def _attributes(record: Any) -> dict[str, Any]:
+def _attributes(record: "Record") -> dict[str, Any]:
     known = {"cost": record.cost, "error": record.error, "traceback": record.traceback, "worker": record.worker, **record.info}
     return {key: value for key, value in known.items() if value not in (None, "")}

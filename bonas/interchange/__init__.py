@@ -16,6 +16,8 @@ __all__ = ["BonasSampler", "from_configspace"]
 def __getattr__(name: str) -> Any:
     if name != "BonasSampler":
         raise AttributeError(f"module 'bonas.interchange' has no attribute {name!r}")
-    from bonas.interchange.sampler import BonasSampler  # its base class is Optuna's
-
+    try:
+        from bonas.interchange.sampler import BonasSampler  # its base class is Optuna's
+    except ModuleNotFoundError as problem:
+        raise ImportError("BonasSampler needs Optuna: pip install bonas[optuna]") from problem
     return BonasSampler

@@ -9,20 +9,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.trial import FrozenTrial, TrialState
 
 from bonas.interchange.distributions import distribution, parameter, to_ours, to_theirs
 from bonas.search import FALLBACKS, Search, Trial, bayes
 from bonas.search.record import SAME, asked
 from bonas.spaces import Space
-
-try:
-    import optuna
-    from optuna.distributions import BaseDistribution
-    from optuna.samplers import BaseSampler, RandomSampler
-    from optuna.search_space import IntersectionSearchSpace
-    from optuna.trial import FrozenTrial, TrialState
-except ImportError as problem:
-    raise ImportError("BonasSampler needs Optuna: pip install bonas[optuna]") from problem
 
 _ROOM = 64  # points there is room for at first; doubled when it is full
 ATTRIBUTE = "bonas_fallback"  # of a trial: what was done instead, and why
@@ -63,12 +59,12 @@ class BonasSampler(BaseSampler):
     def reseed_rng(self) -> None:
         self._independent.reseed_rng()  # our own keys are made of the numbers of trials, so no two are the same
 
-    def infer_relative_search_space(self, study: "optuna.Study", trial: FrozenTrial) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         self._raise_error_if_multi_objective(study)
         return self._common.calculate(study) if self._given is None else dict(self._given)
 
     def sample_relative(
-        self, study: "optuna.Study", trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         if not search_space:
             return {}
@@ -92,7 +88,7 @@ class BonasSampler(BaseSampler):
         return _Run(self._search(space), distributions, jax.random.key(self._seed), room)
 
     def sample_independent(
-        self, study: "optuna.Study", trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         common = self._given or self._common.calculate(study)
         if not common:
@@ -107,7 +103,7 @@ class BonasSampler(BaseSampler):
             warnings.warn(f"BonasSampler draws {param_name!r} independently of all others: {why}", stacklevel=2)
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
-    def after_trial(self, study: "optuna.Study", trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+    def after_trial(self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         self._independent.after_trial(study, trial, state, values)
 
 

@@ -1,6 +1,7 @@
 """Optuna studies whose points a search of ours chooses."""
 
 import statistics
+import sys
 import warnings
 
 import jax
@@ -165,3 +166,10 @@ def test_several_objectives_are_refused():
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=BonasSampler())
     with pytest.raises(ValueError, match="BonasSampler cannot be used"):
         bowl(study.ask())
+
+
+def test_without_optuna_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "bonas.interchange.sampler")
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ImportError, match=r"pip install bonas\[optuna\]"):
+        bonas.interchange.BonasSampler  # noqa: B018

@@ -1,0 +1,126 @@
+"""Studies as Optuna storages: what Optuna loads again is what was told."""
+
+import sys
+from datetime import datetime
+
+import pytest
+
+import bonas
+
+optuna = pytest.importorskip("optuna")
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+SPACE = bonas.Space(
+    depth=bonas.Int(1, 4),
+    lr=bonas.Float(1e-4, 1.0, log=True),
+    kind=bonas.Choice("relu", None, (3, 5)),
+    slope=bonas.Float(0.0, 0.5, when={"kind": "relu"}),
+)
+CONFIGS = [
+    {"depth": 2, "lr": 0.01, "kind": "relu", "slope": 0.25},
+    {"depth": 1, "lr": 0.1, "kind": None},
+    {"depth": 4, "lr": 1.0, "kind": (3, 5)},
+    {"depth": 3, "lr": 1e-4, "kind": None},
+    {"depth": 3, "lr": 1e-3, "kind": None},
+]
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Told with reports, told with a cost, failed, asked and queued."""
+    with bonas.Study(tmp_path / "some.db", SPACE, direction="maximise") as made:
+        for config in CONFIGS:
+            made.enqueue(config)
+        first = made.ask()
+        first.report(1, 0.5)
+        first.report(3, 0.75)
+        made.tell(first, 0.875)
+        made.tell(made.ask(), 0.5, cost=12.0)
+        made.fail(made.ask(), "out of memory", traceback="line 1")
+        made.ask()
+        yield made
+
+
+@pytest.fixture
+def loaded(study, tmp_path):
+    """What another process would read."""
+    url = f"sqlite:///{tmp_path / 'optuna.db'}"
+    bonas.export.optuna(study, url, name="ours")
+    return optuna.load_study(study_name="ours", storage=url)
+
+
+def test_trials_have_their_numbers_states_and_values(loaded):
+    assert [trial.number for trial in loaded.trials] == [0, 1, 2, 3, 4]
+    assert [trial.state.name for trial in loaded.trials] == ["COMPLETE", "COMPLETE", "FAIL", "RUNNING", "WAITING"]
+    assert [trial.value for trial in loaded.trials] == [0.875, 0.5, None, None, None]
+    assert loaded.direction.name == "MAXIMIZE"
+    assert loaded.best_trial.number == 0
+
+
+def test_parameters_are_kept_and_inactive_ones_absent(loaded):
+    assert loaded.trials[0].params == pytest.approx(CONFIGS[0])
+    assert set(loaded.trials[1].params) == {"depth", "lr", "kind"}
+    assert loaded.trials[1].params["kind"] is None
+    assert loaded.trials[2].params["kind"] == "(3, 5)"  # a tuple is no option of Optuna's
+
+
+def test_distributions_are_those_of_the_space(loaded):
+    assert loaded.trials[0].distributions == {
+        "depth": IntDistribution(1, 4),
+        "lr": FloatDistribution(1e-4, 1.0, log=True),
+        "kind": CategoricalDistribution(["relu", None, "(3, 5)"]),
+        "slope": FloatDistribution(0.0, 0.5),
+    }
+
+
+def test_intermediate_values_are_kept(loaded):
+    assert loaded.trials[0].intermediate_values == {1: 0.5, 3: 0.75}
+
+
+def test_reasons_and_costs_are_attributes(loaded):
+    assert loaded.trials[2].user_attrs["error"] == "out of memory"
+    assert loaded.trials[2].user_attrs["traceback"] == "line 1"
+    assert loaded.trials[1].user_attrs["cost"] == 12.0
+
+
+def test_times_are_kept(study, loaded):
+    record = study.trials[0]
+    assert loaded.trials[0].datetime_start == datetime.fromtimestamp(record.asked)
+    assert loaded.trials[0].datetime_complete == datetime.fromtimestamp(record.ended)
+
+
+def test_a_queued_trial_is_what_optuna_tries_next(loaded):
+    trial = loaded.ask()
+    assert trial.number == 4
+    assert trial.suggest_int("depth", 1, 4) == CONFIGS[4]["depth"]
+
+
+def test_the_storage_is_beside_the_study_by_default(study, tmp_path):
+    made = bonas.export.optuna(study)
+    assert made.study_name == "some"
+    assert (tmp_path / "some.db.optuna.db").exists()
+    assert len(optuna.load_study(study_name="some", storage=f"sqlite:///{tmp_path / 'some.db.optuna.db'}").trials) == 5
+
+
+def test_a_study_of_that_name_is_kept_unless_told_otherwise(study, tmp_path):
+    url = f"sqlite:///{tmp_path / 'optuna.db'}"
+    bonas.export.optuna(study, tmp_path / "optuna.db")
+    with pytest.raises(ValueError, match="a study 'some' already; give another name, or overwrite=True"):
+        bonas.export.optuna(study, url)
+    study.tell(3, 0.25)
+    assert len(optuna.load_study(study_name="some", storage=url).get_trials(states=[optuna.trial.TrialState.COMPLETE])) == 2
+    bonas.export.optuna(study, url, overwrite=True)
+    assert len(optuna.load_study(study_name="some", storage=url).get_trials(states=[optuna.trial.TrialState.COMPLETE])) == 3
+
+
+def test_any_storage_of_optuna_will_do(study):
+    made = bonas.export.optuna(study, optuna.storages.InMemoryStorage())
+    assert len(made.trials) == 5
+
+
+def test_without_optuna_the_error_says_what_to_install(study, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ImportError, match=r"pip install bonas\[optuna\]"):
+        bonas.export.optuna(study)
