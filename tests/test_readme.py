@@ -6,13 +6,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def test_readme_blocks_run(capsys):
+def test_readme_blocks_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the study's file goes
     blocks = runpy.run_path(str(ROOT / "experiments" / "readme_example.py"))["blocks"]()
     assert len(blocks) >= 2
     names = {}
     for block in blocks:
         exec(block, names)
     shown = capsys.readouterr().out
+    assert "Best so far:" in shown
     assert "Best:" in shown
     assert "Believed best:" in shown
 
