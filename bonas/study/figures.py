@@ -17,7 +17,7 @@ _FAR = 5.0  # values that are so many times farther from the best than four in f
 _CURVES, _STEPS = 100, 60  # learning curves, and points of each, that a figure shows
 _JITTER = 7.0  # pixels to either side at which the marks of one option lie
 _OFF = -0.12  # place on an axis of trials that do not have the parameter
-_GOOD = 10  # trials after the best whose lines stand out
+_GOOD, _PART = 10, 4  # the lines of so many trials after the best stand out; of few trials, one in so many
 _INK = 25.0  # lines at full strength that the others may be worth together: many of them are fainter
 
 
@@ -73,7 +73,8 @@ def coordinates(told: Sequence[Record], space: Space, scale: Scale, sign: float)
     axes = [(name, scale_of(parameter)) for name, parameter in space.parameters.items()] + [("value", scale)]
     ranked = sorted(told, key=lambda record: sign * value_of(record), reverse=True)
     absent = {name for name, _ in axes[:-1] if any(name not in record.config for record in told)}
-    kinds = ["other"] * (len(ranked) - 1 - _GOOD) + ["good"] * min(_GOOD, len(ranked) - 1) + ["best-line"]
+    good = standing_out(len(ranked))
+    kinds = ["other"] * (len(ranked) - 1 - good) + ["good"] * good + ["best-line"]
 
     def draw(width: int) -> str:
         place, height = _layout(width, len(axes), beside=width == WIDE and len(axes) <= _ACROSS)
@@ -82,13 +83,18 @@ def coordinates(told: Sequence[Record], space: Space, scale: Scale, sign: float)
             spots = [axis.place(record.config[name]) if name in record.config else _OFF for name, axis in axes[:-1]]
             spots.append(scale.place(value_of(record)))
             lines.append(path([place(j, t) for j, t in enumerate(spots)], kind, title=_said(record)))
-        faint, strong = lines[: -_GOOD - 1], lines[-_GOOD - 1 :]
+        faint, strong = lines[: -good - 1], lines[-good - 1 :]
         ink = min(max(_INK / max(len(faint), 1), 0.05), 0.4)
         marks = [part for j, axis in enumerate(axes) for part in _upright(place, j, *axis, axis[0] in absent, width)]
         parts = [f'<g stroke-opacity="{ink:.3f}">', *faint, "</g>", *strong, *marks]
         return picture(width, height, "All trials in parallel coordinates", parts)
 
     return both(draw)
+
+
+def standing_out(trials: int) -> int:
+    """How many lines after the best stand out."""
+    return min(_GOOD, trials // _PART)
 
 
 def _layout(width: int, axes: int, *, beside: bool) -> tuple[Callable[[int, float], Point], float]:

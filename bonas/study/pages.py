@@ -46,15 +46,17 @@ def headline(study: Study, records: Sequence[Record], best: Record | None) -> st
     else:
         chips = "".join(f"<div><dt>{escape(name)}</dt><dd>{said(value)}</dd></div>" for name, value in best.config.items())
         found = f'<p class="value">{said(best.value)}</p><p class="lead">the best value, trial {best.number}'
-        found += f"{_in_words(study.notes)}</p><dl class='config'>{chips}</dl>"
+        found += f"{_in_words(study.notes, best)}</p><dl class='config'>{chips}</dl>"
     return title + found + f'<p class="counts">{" · ".join(counts)}</p>'
 
 
-def _in_words(notes: Mapping[str, Any]) -> str:
+def _in_words(notes: Mapping[str, Any], best: Record) -> str:
+    """The words that were noted for a configuration, if they are of this trial: a better one may have come since."""
     result = notes.get("result")
-    best = result.get("best") if isinstance(result, Mapping) else None
-    words = best.get("in words") if isinstance(best, Mapping) else None
-    return f": {escape(words)}" if isinstance(words, str) else ""
+    noted = result.get("best") if isinstance(result, Mapping) else None
+    if not isinstance(noted, Mapping) or noted.get("number") != best.number or not isinstance(noted.get("in words"), str):
+        return ""
+    return f": {escape(noted['in words'])}"
 
 
 def _lasted(records: Iterable[Record]) -> list[str]:

@@ -124,8 +124,9 @@ def _progress(facts: Facts) -> str:
 
 def _coordinates(facts: Facts) -> str:
     drawn = figures.coordinates(facts.told, facts.space, facts.scale, facts.sign)
-    keys = legend(("best-line", "the best"), ("good", "the next ten"), ("other", "all others"))
-    return "<p>Every line is a trial.</p>" + _figure("coordinates", drawn, keys)
+    good = figures.standing_out(len(facts.told))
+    keys = [("best-line", "the best"), *([("good", f"the next {good}")] if good else []), ("other", "all others")]
+    return "<p>Every line is a trial.</p>" + _figure("coordinates", drawn, legend(*keys))
 
 
 def _slices(facts: Facts) -> str:
