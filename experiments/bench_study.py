@@ -1,7 +1,7 @@
 """What does durability cost? A Study's ask and tell beside the pure core's, its file, and what importing takes.
 
 Four questions: what an ask and a tell cost more than the compiled core alone, among 100 and among 1,000 trials; how the file
-grows; whether 10,000 trials of random search slow down; and how long `import bonas` and `bonas --help` take. Most of the first
+grows; whether 10,000 trials of random search slow down; and what `import bonas` and `bonas --help` take. Most of the first
 is the disk, which has every value before `tell` returns: the price of one such transaction is measured beside it.
 
     python experiments/bench_study.py
@@ -9,13 +9,17 @@ is the disk, which has every value before `tell` returns: the price of one such 
 Ten minutes. The files are made in a folder beside the results, on the same disk, and removed.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +29,7 @@ from script import flags, ready, record
 import bonas
 from bonas.search import Search, random
 from bonas.study import states
+from bonas.study.searching import FIRST
 from bonas.study.subset import default_search
 
 
@@ -34,13 +39,15 @@ class Config:
     among: tuple[int, ...] = (100, 1000)  # trials, among which an ask and a tell are timed
     timed: int = 30  # of them; the median counts
     long: int = 10_000  # trials of random search
-    window: int = 500  # trials at either end of it that are compared, after the first has compiled
+    window: int = 200  # trials after it, each compared with one of a study that has just begun
     most_slowing: float = 2.0  # what is aimed at
-    most_import: float = 0.5  # seconds beyond jax
-    most_help: float = 1.0  # seconds
-    repeats: int = 3  # of the imports; the fastest counts, as the rest is other people's work
+    most_import: float = 0.5  # processor seconds beyond jax
+    most_help: float = 1.0  # processor seconds
+    repeats: int = 3  # of the imports; the fastest counts
     seeds: int = 1  # studies of each kind: the cost is the machine's and hardly the seed's
 
+
+_COMPILED = 2  # trials after which everything is
 
 SMOKE = Config(columns=2, among=(12,), timed=3, long=120, window=20, repeats=1)
 
@@ -78,110 +85,107 @@ def loss(u: np.ndarray) -> float:
 
 
 def overhead(config: Config, path: Path, name: str, search: Search, n: int, seed: int) -> dict:
-    """Median seconds of an ask and a tell among n trials, of a Study and of the core in a state of the same capacity."""
+    """Median seconds of an ask and a tell among n trials, of a Study and, in turn with it, of the core alone."""
     rows = np.random.default_rng(seed).random((n, config.columns))
     study = bonas.Study(path, search.space, search=search, seed=seed)
     for u in rows:
         study.enqueue(search.space.decode(u))
     for u in rows:
         study.tell(study.ask(), loss(u))
-    study.tell(study.ask(), 0.0)  # compiles
-    ours = []
-    for _ in range(config.timed):
-        start = time.perf_counter()
-        trial = study.ask()
-        asked = time.perf_counter()
-        value = loss(trial.u)
-        told = time.perf_counter()
-        study.tell(trial, value)
-        ours.append((asked - start, time.perf_counter() - told))
-    core = [sum(each) for each in of_core(config, search, rows, seed)]
-    commit = [clock(lambda: study.note("nothing", 0)) for _ in range(config.timed)]
-    both = median(sum(each) for each in ours)
+    core, spent = of_core(config, search, rows, seed), []
+    for _ in range(config.timed + 1):
+        asked, trial = timed(study.ask)
+        told, _ = timed(lambda trial=trial: study.tell(trial, loss(trial.u)))
+        committed, _ = timed(lambda: study.note("nothing", 0))
+        spent.append((asked, told, next(core), committed))
+    ask, tell, alone, commit = np.array(spent[1:]).T  # the first compiles
     study.close()
     return {
         "search": name,
         "trials": n,
         "seed": seed,
-        "ask_seconds": median(ask for ask, _ in ours),
-        "tell_seconds": median(tell for _, tell in ours),
-        "core_seconds": median(core),
-        "overhead_seconds": both - median(core),
+        "ask_seconds": median(ask),
+        "tell_seconds": median(tell),
+        "core_seconds": median(alone),
+        "overhead_seconds": median(ask + tell - alone),
         "commit_seconds": median(commit),
         "bytes_a_trial": path.stat().st_size / (n + config.timed + 1),
     }
 
 
-def of_core(config: Config, search: Search, rows: np.ndarray, seed: int):
-    """(ask, tell) seconds of the compiled functions alone."""
+def of_core(config: Config, search: Search, rows: np.ndarray, seed: int) -> Iterator[float]:
+    """Seconds of an ask and a tell of the compiled functions, in a state of the capacity that a study's has."""
     programs, (init_key, run_key) = states.programs(search), states.keys(seed)
-    capacity = max(64, 1 << (len(rows) + config.timed).bit_length())
-    state = programs.init(init_key, capacity)
+    state = programs.init(init_key, max(FIRST, 1 << (len(rows) + config.timed).bit_length()))
     for u in rows:
         state = programs.tell(state, states.trial(jnp.asarray(u), loss(u), 0.0, ok=True))
-    for i in range(config.timed + 1):
-        start = time.perf_counter()
+
+    def step(state, i):
         x, state, _ = jax.block_until_ready(programs.ask(states.ask_key(run_key, jnp.asarray(i)), state))
-        asked = time.perf_counter()
-        state = jax.block_until_ready(programs.tell(state, states.trial(x[0], loss(np.asarray(x[0])), 0.0, ok=True)))
-        if i:  # the first compiles
-            yield asked - start, time.perf_counter() - asked
+        return jax.block_until_ready(programs.tell(state, states.trial(x[0], loss(np.asarray(x[0])), 0.0, ok=True)))
+
+    for i in count():
+        seconds, state = timed(lambda state=state, i=i: step(state, i))
+        yield seconds
 
 
 def long_search(config: Config, path: Path, search: Search, seed: int) -> dict:
-    """Seconds a trial at both ends of a long search, and the size of its file."""
-    study, spent, sizes = bonas.Study(path, search.space, search=search, seed=seed), [], {}
-    began = time.perf_counter()
-    for i in range(config.long):
-        start = time.perf_counter()
-        trial = study.ask()
-        study.tell(trial, loss(trial.u))
-        spent.append(time.perf_counter() - start)
-        if (i + 1) % (config.long // 4) == 0:
-            sizes[str(i + 1)] = path.stat().st_size
-    first, last = spent[10 : 10 + config.window], spent[-config.window :]
-    total = time.perf_counter() - began
+    """Seconds a trial of a long search and, in turn with it, of one that has just begun: the disk is the same for both."""
+    study, fresh = (bonas.Study(path.with_stem(f"{path.stem}-{end}"), search.space, search=search, seed=seed) for end in "ab")
+    total, sizes = timed(lambda: [one_trial(study) or study.path.stat().st_size for _ in range(config.long)])
+    for _ in range(_COMPILED):
+        one_trial(fresh)
+    both = [(timed(lambda: one_trial(study))[0], timed(lambda: one_trial(fresh))[0]) for _ in range(config.window)]
+    late, early = np.array(both).T
     study.close()
     return {
         "seed": seed,
         "trials": config.long,
         "seconds": total,
-        "first_seconds": median(first),
-        "last_seconds": median(last),
-        "slowing": median(last) / median(first),
-        "bytes": path.stat().st_size,
-        "bytes_on_the_way": sizes,
+        "early_seconds": median(early),
+        "late_seconds": median(late),
+        "slowing": median(late) / median(early),
+        "bytes": study.path.stat().st_size,
+        "bytes_on_the_way": sizes[:: max(1, config.long // 10)],
     }
 
 
-def clock(function) -> float:
+def one_trial(study: bonas.Study) -> None:
+    trial = study.ask()
+    study.tell(trial, loss(trial.u))
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """The seconds that a function took, and what it returned."""
     start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+    returned = function()
+    return time.perf_counter() - start, returned
 
 
 def imports(config: Config) -> dict:
-    """Seconds of fresh processes: jax, bonas and a Study's own imports beyond it, and the help of the command."""
+    """Processor seconds of fresh processes: jax, what bonas and a Study need beyond it, and the help of the command."""
     lines = {
+        "nothing": "",
         "jax": "import jax",
         "bonas": "import jax, bonas",
         "study": "import jax, bonas; bonas.Study",
-        "nothing": "",
         "help": "import sys; sys.argv = ['bonas', '--help']\nfrom bonas.study.cli import main\nmain()",
     }
-    spent = {
-        name: min(
-            clock(lambda code=code: subprocess.run([sys.executable, "-c", code], capture_output=True))
-            for _ in range(config.repeats)
-        )
-        for name, code in lines.items()
-    }
+    spent = {name: min(processor_seconds(code) for _ in range(config.repeats)) for name, code in lines.items()}
     return {
         "jax_seconds": spent["jax"] - spent["nothing"],
         "bonas_beyond_jax_seconds": spent["bonas"] - spent["jax"],
         "study_beyond_jax_seconds": spent["study"] - spent["jax"],
         "help_seconds": spent["help"],
     }
+
+
+def processor_seconds(code: str) -> float:
+    """What a new interpreter uses to run the code."""
+    before = os.times()
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def show(config: Config, report: dict) -> None:
@@ -197,8 +201,8 @@ def show(config: Config, report: dict) -> None:
         )
     for row in report["long"]:
         print(
-            f"\n{row['trials']} trials of random search: {row['seconds']:.0f} s, {1e3 * row['first_seconds']:.2f} ms a trial "
-            f"at first and {1e3 * row['last_seconds']:.2f} ms at last, {row['slowing']:.2f} times (at most "
+            f"\n{row['trials']} trials of random search: {row['seconds']:.0f} s, then {1e3 * row['late_seconds']:.2f} ms a "
+            f"trial, where a new study needs {1e3 * row['early_seconds']:.2f} ms: {row['slowing']:.2f} times (at most "
             f"{config.most_slowing:g}); {row['bytes'] / 1e6:.1f} MB"
         )
     beyond, shown = report["imports"]["bonas_beyond_jax_seconds"], report["imports"]["help_seconds"]

@@ -107,12 +107,15 @@ class Evaluating:
         problems = []
         for future in sorted(done, key=lambda future: self._running[future].asked.number):
             problem = CancelledError("the executor gave a trial up") if future.cancelled() else future.exception()
+            number = self._running[future].asked.number
             if problem is None:
-                self._end(self._running.pop(future).asked.number, future.result())
+                self._end(number, future.result())
             elif is_death(problem):
-                self._died(self._running.pop(future).asked.number, problem)
+                self._died(number, problem)
             if problem is not None and not self._survives(problem):
                 problems.append(problem)
+            if problem is None or is_death(problem):
+                del self._running[future]  # not before its outcome is kept
         if self._limit:
             self._overtime(self._limit)
         if problems:
@@ -166,12 +169,13 @@ class Evaluating:
                 self._executor.kill(future)
             elif not future.cancel():
                 self._lost.add(future)
-            del self._running[future]
             self._end(asked.number, Outcome(None, now - start, f"it took longer than {limit:g} s"))
+            del self._running[future]
 
     def _tell_watcher(self, kind: str, number: int) -> None:
         if self._watch:
-            running = tuple(each.asked.number for each in self._running.values())
+            numbers = (each.asked.number for each in self._running.values())
+            running = tuple(each for each in numbers if each != number or kind == "asked")
             event = Event(kind, self._store.record(number), self._store.ended(), self._study.best, running)
             self._watch(event)
 

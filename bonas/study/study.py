@@ -176,6 +176,7 @@ class Study:
         self._end(trial, None, error=error or "it failed", traceback=traceback)
 
     def _end(self, trial: Asked | int, cost: float | None, **fields: Any) -> None:
+        self._check_whole()
         number = number_of(trial)
         asked = self._store.record(number).asked
         spent = time.time() - asked if asked is not None and cost is None else cost

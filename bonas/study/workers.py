@@ -4,9 +4,9 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
 from typing import Any
 
@@ -67,7 +67,8 @@ class _Place:
     def _submit(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_follow_the_parent)
-            self._number = self._pool.submit(os.getpid)
+            with _deaf():
+                self._number = self._pool.submit(os.getpid)
         self.future = self._pool.submit(function, *args, **kwargs)
         return self.future
 
@@ -79,6 +80,19 @@ class _Place:
         with suppress(ProcessLookupError, BrokenExecutor):
             os.kill(number.result(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Ctrl-C waits meanwhile; a process that is begun now never hears it, not even before it has begun."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _follow_the_parent() -> None:

@@ -74,7 +74,7 @@ def test_without_its_space_such_a_study_can_only_be_read(tmp_path):
         configs = [record.config for record in study.trials]
     with bonas.Study(path) as study:
         assert [record.config.keys() for record in study.trials] == [config.keys() for config in configs]
-        for change in (study.ask, lambda: study.enqueue({"depth": 1, "kind": "relu"})):
+        for change in (study.ask, lambda: study.enqueue({"depth": 1, "kind": "relu"}), lambda: study.fail(0, "no")):
             with pytest.raises(StudyError, match="give the space again"):
                 change()
     with bonas.Study(path, HALF, search=random(HALF)) as study:
