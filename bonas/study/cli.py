@@ -130,7 +130,11 @@ def _running_arguments(parser: argparse.ArgumentParser, trials: str) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--parallel", type=_positive, metavar="N", default=1, help="trials at once, in threads of this process")
     where.add_argument("--workers", type=_positive, metavar="N", help="trials at once, in processes of their own")
-    where.add_argument("--scheduler", metavar="tcp://…", help="trials on the workers of a Dask cluster")
+    where.add_argument(
+        "--scheduler",
+        metavar="tcp://…",
+        help="trials on the workers of a Dask cluster, which must find DATA under the same path",
+    )
     parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
     parser.add_argument("--json", action="store_true", help="say nothing but one JSON object at the end")
 

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 BEGAN = time.perf_counter()
@@ -22,10 +24,11 @@ def rows(seed: int):
     return datasets.split(datasets.load("diabetes"), seed)
 
 
-def bonas_study(config: dict, seed: int) -> dict:
-    """`Study.optimise` over networks that are trained in one compiled loop."""
-    from functools import partial
+def bonas_study(config: dict, seed: int, *, watch: bool = True) -> dict:
+    """`Study.optimise` over networks that are trained in one compiled loop.
 
+    watch: look at the validation rows while training, keep the parameters that were best there, and stop when they stay so.
+    """
     import jax
     import numpy as np
 
@@ -38,7 +41,8 @@ def bonas_study(config: dict, seed: int) -> dict:
     found, layers, widest = rows(seed), config["layers"], config["widths"][1]
     data = nets.examples(found.train.x, found.train.y, found.validation.x, found.validation.y)
     whole = nets.Shape(data.x.shape[1], 1, depth=layers, width=widest, activations=("relu",))
-    settings = nets.Settings(batch=config["batch"], max_epochs=config["epochs"], checkpoints=config["epochs"])
+    looks = {"checkpoints": config["every"], "patience": config["patience"]} if watch else {"checkpoints": config["epochs"]}
+    settings = nets.Settings(batch=config["batch"], max_epochs=config["epochs"], **looks)
     space = bonas.Space(
         depth=bonas.Int(1, layers),
         **{
@@ -68,14 +72,15 @@ def bonas_study(config: dict, seed: int) -> dict:
     return outcome(found, best, said)
 
 
-def regressor(config: dict, seed: int, layers: tuple[int, ...], rate: float):
+def regressor(config: dict, seed: int, layers: tuple[int, ...], rate: float, **more):
     """scikit-learn's network, as it is but for the layers, the rate and the epochs."""
     from sklearn.neural_network import MLPRegressor
 
-    return MLPRegressor(hidden_layer_sizes=layers, learning_rate_init=rate, max_iter=config["epochs"], random_state=seed)
+    told = {"learning_rate_init": rate, "max_iter": config["epochs"], "random_state": seed, **more}
+    return MLPRegressor(hidden_layer_sizes=layers, **told)
 
 
-def optuna_tpe(config: dict, seed: int) -> dict:
+def optuna_tpe(config: dict, seed: int, **more) -> dict:
     """Optuna's default sampler over scikit-learn's network."""
     import numpy as np
     import optuna
@@ -87,7 +92,7 @@ def optuna_tpe(config: dict, seed: int) -> dict:
     def objective(trial) -> float:
         depth = trial.suggest_int("depth", 1, config["layers"])
         layers = tuple(trial.suggest_int(f"width_{i}", *config["widths"], log=True) for i in range(1, depth + 1))
-        model = regressor(config, seed, layers, trial.suggest_float("rate", *config["rates"], log=True))
+        model = regressor(config, seed, layers, trial.suggest_float("rate", *config["rates"], log=True), **more)
         model.fit(found.train.x, found.train.y)
         away = model.predict(found.validation.x) - found.validation.y
         fitted[trial.number] = model
@@ -136,7 +141,13 @@ def outcome(found, best: float, said) -> dict:
     return {"validation": float(best), "test": test, **seconds}
 
 
-CONTENDERS = {"bonas": bonas_study, "optuna": optuna_tpe, "random_search": random_search}
+CONTENDERS: dict[str, Callable[[dict, int], dict]] = {
+    "bonas": bonas_study,
+    "bonas, last epoch": partial(bonas_study, watch=False),
+    "optuna": optuna_tpe,
+    "optuna, early stopping": partial(optuna_tpe, early_stopping=True),
+    "random search": random_search,
+}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,101 @@
+"""A job: kept in its study, gone on with, and what is taken from its trials."""
+
+import numpy as np
+import pytest
+
+import bonas
+from bonas.study.file import StudyError
+from bonas.study.job import STAGES, Job, StageObjective, best_configurations, checked, job_of, open_study, search_of, trainer
+from bonas.tabular.spaces import family
+from bonas.tabular.table import digest
+
+SPACE = bonas.Space(a=bonas.Int(1, 9))
+
+
+def told(study, a, reports):
+    """A trial at a, with those intermediate values; its value is the least of them."""
+    study.enqueue({"a": a})
+    trial = study.ask()
+    for step, value in reports:
+        trial.report(step, value)
+    study.tell(trial, min(value for _, value in reports))
+
+
+def table(path, n=40):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 2))
+    y = x @ [1.0, -1.0] + 0.1 * rng.normal(size=n)
+    path.write_text("a,b,y\n" + "".join(f"{a},{b},{c}\n" for (a, b), c in zip(x, y, strict=True)))
+    return Job(str(path), digest(str(path)), target="y", method="random")
+
+
+def test_the_best_configurations_come_with_the_step_of_their_best_value(tmp_path):
+    with bonas.Study(tmp_path / "s.db", SPACE) as study:
+        told(study, 3, [(10, 5.0), (20, 4.0), (30, 4.5)])
+        told(study, 7, [(10, 3.0), (20, 6.0)])
+        study.enqueue({"a": 1})
+        study.fail(study.ask(), "no")
+        found = best_configurations(study)
+    assert [(chosen.config, chosen.until) for chosen in found] == [({"a": 7}, 10), ({"a": 3}, 20)]
+
+
+def test_a_configuration_trained_in_stages_is_one(tmp_path):
+    with bonas.Study(tmp_path / "s.db", SPACE) as study:
+        told(study, 3, [(10, 5.0)])
+        told(study, 7, [(10, 4.0)])
+        told(study, 3, [(20, 2.0)])
+        found = best_configurations(study, 1)
+    assert [(chosen.config, chosen.until) for chosen in found] == [({"a": 3}, 20)]
+
+
+def test_a_study_that_is_no_job_s_is_refused(tmp_path):
+    with bonas.Study(tmp_path / "s.db", SPACE) as study, pytest.raises(StudyError, match="was not made by bonas search"):
+        job_of(study)
+
+
+def test_data_that_are_gone_or_changed_are_noticed(tmp_path):
+    job = table(tmp_path / "t.csv")
+    assert checked(job) == job
+    with (tmp_path / "t.csv").open("a") as file:
+        file.write("1,2,3\n")
+    with pytest.raises(StudyError, match="has changed since the study began"):
+        checked(job)
+    (tmp_path / "t.csv").unlink()
+    with pytest.raises(StudyError, match="which is not there; --data FILE"):
+        checked(job)
+
+
+def test_stages_end_at_checkpoints_and_the_last_at_the_last():
+    job = Job("iris", digest("iris"), method="curves")
+    made = trainer(job).family
+    assert search_of(job, made).space == made.space
+    assert len(made.checkpoints) % STAGES == 0
+
+
+def test_another_job_is_kept_out_of_a_study(tmp_path):
+    job = table(tmp_path / "t.csv")
+    open_study(tmp_path / "s.db", job).close()
+    with pytest.raises(StudyError, match="impute False: give --study another FILE"):
+        open_study(tmp_path / "s.db", Job(**{**job.to_json(), "impute": True, "categorical": (), "drop": ()}))
+    with open_study(tmp_path / "s.db", job) as study:
+        assert job_of(study) == job
+        assert study.space == family("mlp", trainer(job).prepared.size).space
+
+
+@pytest.mark.slow
+def test_a_network_in_stages_goes_on_in_another_process_where_it_was(tmp_path):
+    """What one process keeps in memory another makes anew: the same values."""
+    job = table(tmp_path / "t.csv")
+    config = {"depth": 1, "width_1": 4, "activation": "relu", "learning_rate": 0.001, "weight_decay": 0.01, "dropout": 0.1}
+    values = []
+    for forgetful in (False, True):
+        with open_study(tmp_path / f"{forgetful}.db", job) as study:
+            objective = StageObjective(job, study)
+            for _ in range(3):
+                objective = StageObjective(job, study) if forgetful else objective
+                study.enqueue(config)
+                trial = study.ask()
+                study.tell(trial, objective(trial.config, trial))
+            values.append([(each.value, each.reports) for each in study.trials])
+    assert values[0] == values[1]
+    assert len({value for value, _ in values[0]}) > 1
