@@ -80,7 +80,8 @@ def metrics(columns: Columns, answer: Answer, y: np.ndarray) -> dict[str, float]
     root = look.rmse(answer, y)
     # the standard error of a mean of squares, by way of the derivative of the root
     error = float(squares.std() / np.sqrt(len(y)) / (2.0 * root)) if root else 0.0
-    found = {"rmse": root, "rmse_error": error, "r2": 1.0 - float(squares.sum() / np.sum((y - y.mean()) ** 2))}
+    total = float(np.sum((y - y.mean()) ** 2))
+    found = {"rmse": root, "rmse_error": error, "r2": 1.0 - float(squares.sum()) / total if total else 0.0}
     if answer.std is not None:
         found |= {"within_90": look.coverage(answer, y), "nats": look.nats(answer, y)}
     return found
@@ -88,28 +89,37 @@ def metrics(columns: Columns, answer: Answer, y: np.ndarray) -> dict[str, float]
 
 def lines(result: dict[str, Any]) -> list[str]:
     """The result for people."""
-    task, best, score, networks = (result[name] for name in ("task", "best", "score", "networks"))
-    rows = result["rows"]
-    folds = f"{rows['folds']} folds" if rows["folds"] > 1 else "one part in five"
+    best, networks = result["best"], result["networks"]
     said = [
-        f"Best architecture (trial {best['number']}, validation {_SCORES[score]} {best['value']:.4g}):",
+        f"Best architecture (trial {best['number']}, validation {_SCORES[result['score']]} {best['value']:.4g}):",
         f"  {best['in words']}",
-        f"Kept: {networks['in all']} networks of the {len(networks['architectures'])} best architectures, averaged.",
+        f"Kept: {networks['in all']} networks of the {_count(len(networks['architectures']))}, averaged.",
         "",
+        *_comparison(result),
     ]
-    main = "accuracy" if task == "classification" else "rmse"
-    second = "log_loss" if task == "classification" else "r2"
-    title = f"{_SCORES[main]} and {_SCORES[second]}"
-    said.append(f"{title:<28}{'validation (' + folds + ')':>26}{'test (' + str(rows['test']) + ' rows)':>28}")
-    for name in ("bonas", *RIVALS):
-        held, tested = result["validation"][name], result["test"][name]
-        label = "found by bonas" if name == "bonas" else NAMES[name, task]
-        cells = [f"{each[main]:.4g} ± {each[f'{main}_error']:.2g}   {each[second]:.3f}" for each in (held, tested)]
-        said.append(f"  {label:<26}{cells[0]:>26}{cells[1]:>28}")
     if "within_90" in result["test"]["bonas"]:
         covered = result["test"]["bonas"]["within_90"]
         said += ["", f"Calibration: intervals that should hold 90% of the test values hold {covered:.0%}."]
     return said
+
+
+def _comparison(result: dict[str, Any]) -> list[str]:
+    """The found networks and their rivals, a line each."""
+    task, rows = result["task"], result["rows"]
+    main, second = ("accuracy", "log_loss") if task == "classification" else ("rmse", "r2")
+    folds = f"{rows['folds']} folds" if rows["folds"] > 1 else "one part in five"
+    tested = f"test ({rows['test']} rows)"
+    said = [f"{f'{_SCORES[main]} and {_SCORES[second]}':<28}{f'validation ({folds})':>26}{tested:>28}"]
+    for name in ("bonas", *RIVALS):
+        label = "found by bonas" if name == "bonas" else NAMES[name, task]
+        each = [result[part][name] for part in ("validation", "test")]
+        cells = [f"{scores[main]:.4g} ± {scores[f'{main}_error']:.2g}   {scores[second]:.3f}" for scores in each]
+        said.append(f"  {label:<26}{cells[0]:>26}{cells[1]:>28}")
+    return said
+
+
+def _count(architectures: int) -> str:
+    return "best architecture" if architectures == 1 else f"{architectures} best architectures"
 
 
 _SCORES = {"rmse": "RMSE", "log_loss": "log loss", "nats": "nats", "accuracy": "accuracy", "r2": "R²"}

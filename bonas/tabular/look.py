@@ -7,7 +7,7 @@ import numpy as np
 
 from bonas.problems.examples import Task
 
-_SMALLEST = 1e-12  # chance that a class is given at least: the logarithm of 0 is no score
+_SMALLEST = 1e-12  # chance or standard deviation that is counted with at least: the logarithm of 0 is no score
 _WITHIN = 1.6448536269514722  # standard deviations around the mean that hold 90% of a normal distribution
 
 
@@ -65,5 +65,5 @@ def coverage(answer: Answer, y: np.ndarray) -> float:
 
 def nats(answer: Answer, y: np.ndarray) -> float:
     """Mean of -log N(y; mean, std²): low where predictions are good and know how good they are."""
-    std = np.asarray(answer.std)
+    std = np.maximum(np.asarray(answer.std), _SMALLEST)
     return float(np.mean(0.5 * math.log(2.0 * math.pi) + np.log(std) + 0.5 * ((y - answer.mean) / std) ** 2))
