@@ -14,6 +14,10 @@ _WORTH_CACHING = 0.3
 # ends a process that gives it a flag it does not know.
 _EMITTERS = "xla_cpu_use_fusion_emitters"
 _MEASURED = ("0.10.",)
+# How many threads XLA has for a CPU, read when it starts. In these releases a batch of factorisations waits, on a thread of
+# this pool, for parts of it that are queued there: as many batches at once as there are threads wait for ever. One never waits.
+_POOL = "NPROC"
+_WAITS_FOR_ITSELF = ("0.10.",)
 
 
 def configure(*, x64: bool = True, threads: int | None = 1, cache: bool | str | os.PathLike = True) -> None:
@@ -23,7 +27,8 @@ def configure(*, x64: bool = True, threads: int | None = 1, cache: bool | str | 
 
     x64: float64 is where Gaussian processes live; False for accelerators without it (jitter then scales with float32).
     threads: how many threads BLAS may use; None leaves them alone. More than one makes small Cholesky factorisations up to
-        two hundred times slower when other processes share the cores.
+        two hundred times slower when other processes share the cores. With one, XLA of jaxlib 0.10 has one thread, too, unless
+        NPROC says otherwise: with a few it can wait for itself, for ever, once batches of matrices have some 200 rows.
     cache: where compiled programs are kept between runs. True means `bonas/xla` in the user's cache folder, unless
         JAX_COMPILATION_CACHE_DIR already names a place; False means no cache; a path means that folder.
     """
@@ -72,11 +77,14 @@ def for_long_arrays() -> dict[str, bool]:
 
 
 def _limit_threads(threads: int) -> None:
+    import jaxlib
     import scipy.linalg  # noqa: F401  the BLAS that JAX calls on a CPU: it must be loaded to be limited
     from threadpoolctl import threadpool_limits
 
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = str(threads)
+    if threads == 1 and jaxlib.__version__.startswith(_WAITS_FOR_ITSELF):
+        os.environ.setdefault(_POOL, "1")
     threadpool_limits(limits=threads, user_api="blas")
 
 

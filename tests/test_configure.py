@@ -9,7 +9,8 @@ import pytest
 
 import bonas
 
-SETTINGS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+SETTINGS = (*BLAS, "NPROC")
 
 # Precedes the code of every child: `told` is what the test reads.
 PREAMBLE = """
@@ -64,7 +65,7 @@ def test_blas_has_one_thread(usual):
 
 
 def test_children_of_the_process_have_one_thread(usual):
-    assert [usual["first"]["environment"][name] for name in SETTINGS] == ["1", "1", "1"]
+    assert [usual["first"]["environment"][name] for name in BLAS] == ["1", "1", "1"]
 
 
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="their cache folders are elsewhere")
@@ -186,3 +187,20 @@ told["sum"] = float(jnp.arange(3).sum())
     kept = child(code, tmp_path, XLA_FLAGS="--xla_cpu_use_fusion_emitters=true")
     assert kept["flags"] == "--xla_cpu_use_fusion_emitters=true"
     assert told["sum"] == 3.0
+
+
+@pytest.mark.slow
+def test_batches_of_large_matrices_do_not_wait_for_each_other(tmp_path):
+    """With a thread a core, XLA of jaxlib 0.10 does not come back from this where cores are few: the child then times out."""
+    code = """
+bonas.configure(cache=False)
+model = bonas.surrogates.gp(restarts=1)
+data = bonas.dataset(jax.random.uniform(jax.random.key(0), (200, 3)), jnp.arange(200.0), 256)
+fitted, info = jax.jit(model.fit)(jax.random.key(1), bonas.standardise(data)[0], model.init(256, 3, 1))
+told["finite"] = bool(info.finite)
+"""
+    assert child(code, tmp_path)["finite"]
+
+
+def test_a_number_of_xla_s_threads_that_is_given_stays(tmp_path):
+    assert child('bonas.configure(); told["pool"] = os.environ["NPROC"]', tmp_path, NPROC="3")["pool"] == "3"
