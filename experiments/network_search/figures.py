@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 from network_search.verdicts import GP, NETWORK
+from script import stages
 
 import bonas
 from bonas import plots
@@ -18,7 +19,6 @@ from bonas.search import Search, Trial
 LOOK = {NETWORK: ("#0072B2", "o"), GP: ("#009E73", "s")}  # blue and green, as in the seed
 TITLES = {"six_hump_camel": "six-hump camel", "mccormick": "McCormick"}
 FLOOR = 1e-6  # of the regret that is drawn
-ACROSS = 3  # iterations side by side
 
 
 def efficiency(config, curves: dict[str, dict[str, np.ndarray]], path: Path) -> None:
@@ -83,10 +83,7 @@ def iterations(config, search: Search, surrogate, out: Path) -> dict:
     bound = partial(bonas.lcb, kappa=config.kappa)
     init_key, run_key = jax.random.split(jax.random.key(config.pictured))
     state, proposals = search.init(init_key, config.shown + config.iterations), []
-    across, down = min(ACROSS, config.iterations), -(-config.iterations // ACROSS)
-    size = {"figsize": (4.2 * across, 5.0 * down + 0.5), "height_ratios": (3, 1) * down}
-    figure, axes = plt.subplots(2 * down, across, sharex="col", squeeze=False, layout="constrained", **size)
-    panels = axes.reshape(down, 2, across).swapaxes(1, 2).reshape(-1, 2)  # (panels, model and bound)
+    figure, panels = stages.pairs_of_axes(config.iterations, height=5.0)
     for i in range(config.shown + config.iterations):
         data = state.record.data
         x, state, _ = ask(jax.random.fold_in(run_key, i), state)
@@ -96,7 +93,7 @@ def iterations(config, search: Search, surrogate, out: Path) -> dict:
             panels[i - config.shown, 0].set_title(f"iteration {i - config.shown + 1}")
             proposals.append({"x": float(x[0, 0]), "y": float(y)})
         state = tell(state, Trial(x=x[0], y=y, step=jnp.asarray(0), cost=jnp.ones(()), ok=jnp.asarray(True)))
-    _tidy(figure, panels, config.iterations, across)
+    stages.tidy(figure, panels, value="value", acquisition="κ std − mean")
     figure.savefig(out / "figure_10.png", dpi=130)
     plt.close(figure)
     return {"seed": config.pictured, "initial": config.shown, "proposals": proposals, "optimum": problem.optimum}
@@ -115,16 +112,3 @@ def _panel(axes, model, fitted, data, bound, x, y) -> None:
         acquisition=score, scale=(centre, unit), axes=list(axes),
     )  # fmt: skip
     axes[0].plot(float(x[0]), float(y), "*", color="#D55E00", markersize=13, zorder=5, label="proposal and its value")
-
-
-def _tidy(figure, panels, used: int, across: int) -> None:
-    """One legend for all panels, labels on the left alone, one scale."""
-    for axis in panels[used:].ravel():
-        axis.remove()
-    handles = panels[0, 0].get_legend_handles_labels()
-    limits = [axis.get_ylim() for axis in panels[:used, 0]]
-    for i, (model, bound) in enumerate(panels[:used]):
-        model.get_legend().remove()
-        model.set(ylim=(min(low for low, _ in limits), max(high for _, high in limits)), ylabel="" if i % across else "value")
-        bound.set(ylabel="" if i % across else "κ std − mean", xlabel="x" if i >= used - across else "")
-    figure.legend(*handles, loc="outside lower center", ncols=2 * across, frameon=False)
