@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MPLBACKEND := Agg
 
-.PHONY: help env demo test quick check format site clean
+.PHONY: help env demo test quick check format site page results experiments-smoke clean
 
 help:
 	@echo "make demo    set up everything and search for a network on the diabetes data, in one or two minutes"
@@ -16,6 +16,9 @@ help:
 	@echo "make quick   the tests without the slow ones"
 	@echo "make check   ruff format --check, ruff check, mypy"
 	@echo "make site    the documentation in build/site; a warning is an error"
+	@echo "make page    the page of results in notebooks/site, from the numbers in experiments/results"
+	@echo "make results            every experiment in full, many hours; what is known is not run again"
+	@echo "make experiments-smoke  every experiment, small, into a folder that is removed"
 	@echo "make env     set up .venv alone"
 	@echo "make format  rewrite the code the way make check wants it"
 	@echo "make clean   remove .venv and caches"
@@ -53,6 +56,31 @@ format: env
 site: env
 	$(BIN)/sphinx-build -E -W --keep-going -n -q notebooks/site build/site
 	@echo "written to build/site/index.html"
+
+page: env
+	$(BIN)/python experiments/results_page.py
+
+# What is run, and with which flags, is said by the list in experiments/README.md.
+LISTED := sed -n 's/^| `\([a-z0-9_]*\.py[^`]*\)`.*/\1/p' experiments/README.md | grep -v -e readme_example -e results_page
+
+# A benchmark whose rivals are not installed is left out, so that the numbers that are kept still have them.
+results: env
+	@$(LISTED) | while read -r line; do \
+		name=$${line%%.py*}; rivals=$${line##*--rivals }; \
+		if test "$$rivals" != "$$line" && ! test -x "$$rivals"; then echo "left out, as $$rivals is not there: $$line"; continue; fi; \
+		echo "python experiments/$$line"; \
+		$(BIN)/python experiments/$$line < /dev/null || exit 1; \
+		cp results/$$name/$$name*.json experiments/results/ || exit 1; \
+	done
+	$(BIN)/python experiments/results_page.py
+
+experiments-smoke: env
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	for name in $$($(LISTED) | sed 's/\.py.*//'); do \
+		echo "python experiments/$$name.py --smoke"; \
+		$(BIN)/python experiments/$$name.py --smoke --out "$$folder/$$name" < /dev/null || exit 1; \
+		cp "$$folder/$$name/$$name"*.json "$$folder" || exit 1; \
+	done && $(BIN)/python experiments/results_page.py --results "$$folder" --page "$$folder/results.md"
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -10,7 +10,8 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "experiments"
 PLAIN = "readme_example.py"  # takes no flags and writes nothing
-SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if path.name != PLAIN)
+PAGE = "results_page.py"  # no experiment: see test_results_page.py
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in (PLAIN, PAGE))
 each_script = pytest.mark.parametrize("script", SCRIPTS)
 
 

@@ -1,0 +1,152 @@
+"""Hutchinson's sections."""
+
+from collections.abc import Iterator
+
+from pages.text import interval, joined, number, percent, table, whole, with_error, won, word, written
+
+# The axes of figures 5.7 to 5.14, which bracket the best mean log likelihood, by the code that draws them (H-S9).
+AXES = {
+    "boston": (-2.57, -2.43),
+    "concrete": (-3.1, -2.95),
+    "energy": (-0.8, -0.45),
+    "kin8nm": (1.26, 1.32),
+    "power": (-2.820, -2.795),
+    "protein": (-2.8, -2.74),
+    "wine_red": (-0.96, -0.94),
+    "yacht": (-1.0, -0.4),
+}
+
+
+def networks(found: dict) -> Iterator[str]:
+    """The table of networks."""
+    hours = number("hours", 2)(found)
+    yield f"{found['networks']} networks, {hours} hours of one core, sha256 `{found['sha256'][:16]}…`."
+    sets = {name: {**row, "axis": AXES.get(name)} for name, row in found.items() if isinstance(row, dict) and "best" in row}
+    yield table(
+        "set",
+        sets,
+        {
+            "networks": whole("networks"),
+            "best: layers": whole("best/0"),
+            "units a layer": whole("best/1"),
+            "its log likelihood": number("log_likelihood", 4),
+            "axis of the published figure": lambda row: " to ".join(written(end, 4) for end in row["axis"] or ()),
+            "diverged": whole("diverged"),
+        },
+    )
+
+
+def effects(found: dict) -> Iterator[str]:
+    """Figures 5.1 to 5.3."""
+    yield "Validation log likelihoods in nats a row."
+    yield table(
+        "set",
+        found["sets"],
+        {
+            "best width": whole("best_width"),
+            "lost at the widest": number("drop_from_best_to_widest"),
+            "best prior variance": number("best_prior", 2),
+            "narrowest prior costs": number("cost_of_narrowest_prior"),
+            "widest prior costs": number("cost_of_widest_prior"),
+            "first noise changes": number("range_over_first_noise"),
+        },
+    )
+    multiples = found["config"]["multiples"]
+    for kind, words in (
+        ("right", "the likelihood counted m times"),
+        ("published", "as published, the divergence weighed by m²"),
+    ):
+        yield f"Data repeated m times, {words}; training and validation:"
+        yield table(
+            "set",
+            found["sets"],
+            {
+                f"m = {m:g}": joined(", ", *(number(f"multiples/{kind}/{part}/{i}") for part in ("train", "validation")))
+                for i, m in enumerate(multiples)
+            },
+        )
+
+
+def pruning(found: dict) -> Iterator[str]:
+    """Figures 5.4 to 5.6."""
+    wide = found["wide"]
+    shares = ", ".join(f"{share:.0%}" for share in wide["between_groups"])
+    yield (
+        f"Figure 5.4, {wide['units']} units a layer: {' and '.join(map(str, wide['active']))} are active; two groups explain "
+        f"{shares} of the variance of the logarithms of the divergences, layer by layer."
+    )
+    rows = [(f"{name}, {depth}", row) for name, depths in found["sets"].items() for depth, row in depths.items()]
+    yield table(
+        "set, hidden layers",
+        rows,
+        {
+            "nine tenths used up to the width": whole("widest_with_nine_tenths_active"),
+            "most active": whole("most_active"),
+            "active at the widest": whole("active_at_the_widest"),
+            "of them in the first layer": percent("share_of_first_layer_at_the_widest"),
+            "best width": whole("best_width"),
+            "nats lost at the widest": number("log_likelihood_lost_at_the_widest"),
+        },
+    )
+
+
+def fits(found: dict) -> Iterator[str]:
+    """Tables 5.1 to 5.4."""
+    scores = {(row["study"], row["train"], row["model"], row["set"]): row for row in found["scores"]}
+    sets = list(dict.fromkeys(row["set"] for row in found["scores"]))
+    for study, train in dict.fromkeys((row["study"], row["train"]) for row in found["scores"]):
+        models = dict.fromkeys(row["model"] for row in found["scores"] if (row["study"], row["train"]) == (study, train))
+        rows = {model: {name: scores.get((study, train, model, name)) for name in sets} for model in models}
+        yield f"{study.capitalize()}, {train} curves to train on: mean log density of a held-out curve ± deviation over runs."
+        yield table("model", rows, {name: with_error(f"{name}/mean", f"{name}/std") for name in sets})
+    yield "What the prose says, in pairs of runs; of scores to be minimised, so that below 0 the first is better:"
+    yield table(
+        "remark",
+        ((row["claim"], row) for row in found["claims"]),
+        {
+            "set": word("set"),
+            "trained on": whole("train"),
+            "difference": number("mean_difference", 2, sign=True),
+            "95% interval": interval("interval"),
+            "verdict": word("verdict"),
+        },
+    )
+    covered = ", ".join(f"{name} {share:.0%}" for name, share in found["share_within_two_deviations"].items())
+    yield f"Of the rest of curves that had begun, within two standard deviations: {covered}."
+    if found["missing"]:
+        yield f"Sets that were not there: {', '.join(found['missing'])}."
+
+
+def search(found: dict) -> Iterator[str]:
+    """Figures 5.7 to 5.14."""
+    results, verdicts = found["results"], found["verdicts"]
+    methods = list(dict.fromkeys(method for rows in results.values() for method in rows))
+    yield f"Mean regret at the end of the budget ± standard error over {found['seeds']} seeds, in deviations of the table."
+    yield table("set", results, {method: with_error(f"{method}/end", f"{method}/error") for method in methods})
+    rows = {
+        name: {
+            **found["sets"].get(name, {}),
+            **row,
+            "pair": results[name].get("final-performance BO", {}).get("ours_against_it"),
+            "best": results[name][row["best_baseline"]].get("ours_against_it"),
+        }
+        for name, row in verdicts.items()
+    }
+    yield table(
+        "set",
+        rows,
+        {
+            "networks": whole("networks"),
+            "against random, along the budget": word("against_random"),
+            "against final-performance BO": joined(", ", won("pair"), word("pair/verdict")),
+            "its end is reached after": percent("share_of_steps_of_final_performance"),
+            "best baseline": word("best_baseline"),
+            "against it": joined(", ", won("best"), word("best/verdict")),
+        },
+    )
+    random = [row["against_random"] for row in verdicts.values()]
+    final = [at["verdict"] for row in rows.values() if (at := row["pair"])]
+    yield (
+        f"Better than random search on {random.count('better')} of {len(random)} sets; against final-performance BO better on "
+        f"{final.count('better')}, undecided on {final.count('undecided')} and worse on {final.count('worse')} of {len(final)}."
+    )
