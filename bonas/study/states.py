@@ -84,13 +84,9 @@ def lasting(search: Search, capacity: int) -> tuple[bool, ...]:
 
 
 def parts(search: Search, capacity: int, state: Any) -> dict[int, np.ndarray]:
-    """The leaves that last, as bytes."""
-    which = lasting(search, capacity)
-    return {
-        i: np.frombuffer(np.ascontiguousarray(leaf).tobytes(), np.uint8)
-        for i, leaf in enumerate(jax.tree.leaves(state))
-        if which[i]
-    }
+    """The leaves that last, as bytes (k,): views of them, not copies."""
+    leaves = zip(lasting(search, capacity), jax.tree.leaves(state), strict=True)
+    return {i: np.asarray(leaf).reshape(-1).view(np.uint8) for i, (lasts, leaf) in enumerate(leaves) if lasts}
 
 
 def changed(new: dict[int, np.ndarray], old: dict[int, np.ndarray]) -> list[tuple[int, int, bytes]]:
@@ -107,7 +103,9 @@ def _differing(new: np.ndarray, old: np.ndarray | None) -> np.ndarray:
     count = max(1, -(-len(new) // PIECE))
     if old is None or len(old) != len(new):
         return np.arange(count)
-    return np.unique(np.flatnonzero(new != old) // PIECE)
+    word = np.uint64 if len(new) % 8 == 0 else np.uint8  # eight at once where they fit
+    places = np.flatnonzero(new.view(word) != old.view(word))
+    return np.unique(places * np.dtype(word).itemsize // PIECE)
 
 
 def restored(search: Search, key: Array, capacity: int, kept: dict[int, bytes]) -> Any:

@@ -21,7 +21,7 @@ def loss(config):
 
 
 def unhurried(config):
-    time.sleep(0.02)
+    time.sleep(0.06)
     return loss(config)
 
 

@@ -12,7 +12,7 @@ from study import searcher
 import bonas
 
 LIVES = 20
-TRIALS = 60
+TRIALS = 80
 
 
 def start(path, log, trials=TRIALS):
@@ -27,10 +27,12 @@ def logged(log):
     return [(int(number), float(value)) for number, value in lines]
 
 
-def wait_for_news(child, log, before):
-    """Until this life has told a value, or has ended."""
-    while child.poll() is None and len(logged(log)) <= before:
+def wait_for_news(child, log, values, seconds=300.0):
+    """Until so many values are told, the seconds are over, or the child has ended; how long that took."""
+    began = time.monotonic()
+    while child.poll() is None and len(logged(log)) < values and time.monotonic() - began < seconds:
         time.sleep(0.01)
+    return time.monotonic() - began
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +46,14 @@ def uninterrupted(tmp_path_factory):
 def test_twenty_kills_change_nothing(tmp_path, uninterrupted):
     """Half of the lives end at any moment from their start on, the others at any moment after a value was told."""
     path, log, chance = tmp_path / "runs.db", tmp_path / "log", np.random.default_rng(0)
-    start_up = 0.0
     for life in range(LIVES):
-        before, began = len(logged(log)), time.monotonic()
+        before = len(logged(log))
         child = start(path, log)
         if life % 2 == 0:
-            wait_for_news(child, log, before)
-            start_up = start_up or time.monotonic() - began
+            start_up = wait_for_news(child, log, before + 1)
             time.sleep(chance.uniform(0.0, 0.2))
-        else:
-            time.sleep(chance.uniform(0.0, start_up))
+        else:  # no more than two values, so that there is something left for the other lives
+            wait_for_news(child, log, before + 2, chance.uniform(0.0, start_up))
         assert child.poll() is None, f"life {life} ended by itself: {child.stderr.read()}"
         child.kill()
         child.communicate()

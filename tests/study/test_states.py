@@ -91,7 +91,7 @@ def test_growing_changes_no_plan(name):
 @pytest.mark.parametrize("name", ["bayes", "turbo", "evolution"])
 def test_growing_keeps_what_is_known(name):
     search = SEARCHES[name]
-    programs, state = states.programs(search), None
+    programs = states.programs(search)
     state = programs.init(INIT, 4)
     for i in range(4):
         x, state, _ = programs.ask(states.ask_key(RUN, jnp.asarray(i)), state)
