@@ -118,6 +118,27 @@ def test_conditioning_theorem():
     np.testing.assert_allclose(cov, sigma[4:, 4:] - sigma[4:, :4] @ inverse @ sigma[:4, 4:], rtol=1e-9, atol=1e-12)
 
 
+def test_the_posterior_mean_is_the_best_predictor_by_squared_error():
+    """Wilton, Theorem 3.1.1: the risk is least for E[Y | X], and every other predictor g pays E(g − E[Y | X])² more.
+
+    Values and observations are drawn together from a covariance written out in NumPy; 20,000 of them, and the tolerance
+    is five standard errors of the risk.
+    """
+    x, n = np.array([[0.1], [0.35], [0.5], [0.9], [0.65]]), 20_000  # the last is what is predicted
+    cov = np.exp(-0.5 * ((x - x.T) / 0.3) ** 2) + np.diag([0.2, 0.2, 0.2, 0.2, 0.0])
+    drawn = np.random.default_rng(0).multivariate_normal(np.zeros(5), cov, size=n)
+    data, params = bonas.dataset(x[:4], np.zeros(4)), {"variance": 1.0, "lengthscale": 0.3}
+
+    def predict(y):
+        return gp.predict(gp.condition(gp.se(), params, data._replace(y=y[:, None]), noise=0.2), jnp.asarray(x[4:]))
+
+    mean, std = (np.asarray(part)[:, 0] for part in jax.jit(jax.vmap(predict))(jnp.asarray(drawn[:, :4])))
+    for g in (mean, 0.7 * mean, drawn[:, 2], np.zeros(n)):  # shrunk, the nearest observation, the prior's mean
+        losses = (drawn[:, 4] - g) ** 2
+        assert abs(losses.mean() - (std[0] ** 2 + np.mean((g - mean) ** 2))) < 5.0 * losses.std() / np.sqrt(n)
+        assert g is mean or losses.mean() > np.mean((drawn[:, 4] - mean) ** 2)
+
+
 def test_affine_theorem_for_a_rectangular_map():
     """Twist, Theorem 3.2: AX + b ~ N(Aμ + b, AΣAᵀ), for rectangular A too (T-X6). Sums of GP values: 200 000 draws, so the
     standard error of a covariance of order 1 is 0.003; the tolerance is five of them."""

@@ -104,6 +104,27 @@ def test_matern52_has_the_square_that_wiltons_equation_8_misplaces():
     assert abs(value - printed) > 0.01
 
 
+def test_functions_cross_zero_as_often_as_the_length_scale_says():
+    """H-X7: eq. 2.31 is exp(−r²/l²). With the ½ functions cross zero 1/(πl) times a unit (Rice's formula), which is what
+    a length scale means everywhere else; as printed √2 times as often. 4000 draws: the tolerance is five errors."""
+    scale, x = 0.5, np.linspace(0.0, 4.0, 161)  # steps of a twentieth of it: fewer than 1 in 1000 crossings are missed
+
+    def crossings(cov):
+        values, vectors = np.linalg.eigh(cov)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        draws = np.random.default_rng(0).standard_normal((4000, len(x))) @ root.T
+        counts = (np.diff(np.sign(draws), axis=1) != 0).sum(axis=1)
+        return counts.mean(), counts.std() / np.sqrt(len(counts))
+
+    stated = 4.0 / (np.pi * scale)
+    points, params = jnp.asarray(x[:, None]), {"variance": 1.0, "lengthscale": jnp.full(1, scale)}
+    mean, error = crossings(np.asarray(gp.gram(gp.se(), params, points, points)))
+    assert abs(mean - stated) < 5.0 * error
+    mean, error = crossings(np.exp(-((x[:, None] - x[None, :]) ** 2) / scale**2))
+    assert mean - stated > 20.0 * error
+    assert abs(mean - np.sqrt(2.0) * stated) < 5.0 * error
+
+
 @pytest.mark.parametrize(("name", "curvature"), [("se", 1.0), ("matern32", 3.0), ("matern52", 5 / 3), ("rq", 1.0)])
 def test_second_derivative_at_coincident_points(name, curvature):
     """−k''(0) is known in closed form; a guarded square root alone would give 0 for the Matérns."""

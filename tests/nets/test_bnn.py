@@ -130,6 +130,43 @@ def test_gibbs_draws_from_the_conditionals(network, stored):
         assert scipy.stats.kstest(np.asarray(draws), law.cdf).pvalue > 1e-4
 
 
+# What is printed
+
+
+def test_the_energy_is_that_of_the_posterior_and_the_printed_ones_are_not():
+    """exp(−E) of f = wx + b, summed over a grid, has the moments of Bayesian linear regression, which are known exactly.
+
+    Printed are eq. 5.4 with densities of the data for their logarithms (G-X3), eq. 5.1 with γ in the place of x, so that
+    inputs have no part in it (G-X4), and a τ without an index for τ_n, here read as the τ_p beside it (G-X5).
+    """
+    x, y, (tau_p, tau_n) = np.array([-1.0, -0.2, 0.5, 1.0]), np.array([-1.1, 0.4, 0.7, 2.0]), (1.3, 9.0)
+    axis = np.linspace(-4.0, 4.0, 161)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)  # w and b
+    residual = y - (grid[:, :1] * x + grid[:, 1:])
+    prior = 0.5 * tau_p * (grid**2).sum(axis=1)
+    printed = {
+        "without the logarithm": prior - scipy.stats.norm.pdf(residual, scale=tau_n**-0.5).sum(axis=1),
+        "without the inputs": prior + 0.5 * tau_n * ((y - grid[:, 1:]) ** 2).sum(axis=1),
+        "with another precision": prior + 0.5 * tau_p * (residual**2).sum(axis=1),
+    }
+    bnn = BNN(1, (), shared=True, scaled=False, whitened=False)
+    data, precisions = bonas.dataset(x[:, None], y), Precisions(jnp.asarray([tau_p]), jnp.asarray(tau_n))
+    right = jax.vmap(lambda q: model.energy(bnn, _weights(bnn, q), precisions, data))(jnp.asarray(grid))
+
+    def moments(energy):
+        density = np.exp(np.min(energy) - np.asarray(energy))
+        mean = density @ grid / density.sum()
+        return mean, (grid - mean).T * density @ (grid - mean) / density.sum()
+
+    design = np.stack([x, np.ones(4)], axis=1)
+    cov = np.linalg.inv(tau_p * np.eye(2) + tau_n * design.T @ design)
+    mean = tau_n * cov @ design.T @ y
+    for found, wanted in zip(moments(right), (mean, cov), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    for name, energy in printed.items():
+        assert np.abs(moments(energy)[0] - mean).max() > 0.1, name
+
+
 # The model
 
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 from bonas import nets
 from bonas.nets import bnn_vi, mlp
@@ -43,6 +44,33 @@ def test_the_best_variance_of_a_layer():
 
     assert abs(jax.grad(cost)(found)) < 1e-10
     assert jax.grad(jax.grad(cost))(found) > 0.0
+
+
+def _divergence(variance):
+    """KL(q ‖ N(0, variance)) of the reference's weights, the integral itself, weight by weight."""
+    mean, std, z = MEAN.reshape(-1, 1), STD.reshape(-1, 1), np.linspace(-12.0, 12.0, 2001)
+    log_q, log_p = stats.norm.logpdf(z) - np.log(std), stats.norm.logpdf(mean + std * z, scale=variance**0.5)
+    return float(np.trapezoid(stats.norm.pdf(z) * (log_q - log_p), z, axis=1).sum())
+
+
+def test_the_printed_trace_is_no_divergence():
+    """H-X4: eq. 2.8 has Tr(Σ₁⁻¹Σ₂); the integral that it stands for has Tr(Σ₂⁻¹Σ₁)."""
+    truth, variance = _divergence(0.5), 0.5
+    np.testing.assert_allclose(bnn_vi.kl_terms(MEAN, np.log(STD), variance).sum(), truth, rtol=1e-9)
+    printed = 0.5 * (np.log(variance / STD**2) - 1.0 + variance / STD**2 + MEAN**2 / variance).sum()
+    assert abs(printed - truth) > 1.0
+
+
+def test_the_best_variance_does_not_solve_the_problem_that_is_printed():
+    """H-X5: eq. 2.16 subtracts log s, and its solution, eq. 2.17, is that of the problem with log P(s)."""
+    hyper = stats.invgamma(bnn_vi.HYPER_SHAPE, scale=1.0 + bnn_vi.HYPER_SHAPE)
+    closed = float(bnn_vi.best_variance((STD**2 + MEAN**2).sum(), MEAN.size, 1.0))
+
+    def least(cost):
+        return float(optimize.minimize_scalar(cost, bounds=(0.05, 5.0), method="bounded", options={"xatol": 1e-7}).x)
+
+    np.testing.assert_allclose(least(lambda s: _divergence(s) - hyper.logpdf(s)), closed, rtol=1e-4)
+    assert abs(least(lambda s: _divergence(s) - np.log(s)) - closed) > 0.1 * closed
 
 
 def test_local_reparameterisation_has_the_moments_of_the_reference():

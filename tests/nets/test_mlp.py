@@ -275,3 +275,43 @@ def test_an_unknown_start_is_refused():
     network = nets.architecture(SHAPE, (4,))
     with pytest.raises(ValueError, match="initial is one of scaled, unit, uniform; got 'glorot'"):
         mlp.init(jax.random.key(0), SHAPE, network, {}, "glorot")
+
+
+# What narrow networks can do
+
+
+def _follows(points, values):
+    """A ReLU network of four units a layer, which is as deep as there are points: the polygon through them, from 0 to 0.
+
+    A layer hands on x, adds the last hinge to a sum of rising parts or to one of falling parts, and makes the next hinge:
+    nothing of it is negative, so that ReLU changes the hinge alone.
+    """
+    bends = np.diff(np.diff(values) / np.diff(points), prepend=0.0, append=0.0)
+    depth = len(points)
+    first = np.array([[1.0, 1.0, 0.0, 0.0]]), np.array([0.0, -points[0], 0.0, 0.0])
+    kernels, biases = np.zeros((depth - 1, 4, 4)), np.zeros((depth - 1, 4))
+    kernels[:, 0, 0] = kernels[:, 0, 1] = kernels[:, 2, 2] = kernels[:, 3, 3] = 1.0
+    kernels[:, 1, 2], kernels[:, 1, 3] = np.maximum(bends[:-1], 0.0), np.maximum(-bends[:-1], 0.0)
+    biases[:, 1] = -points[1:]
+    last = np.array([[0.0], [bends[-1]], [1.0], [-1.0]]), np.zeros(1)
+    layers = {"first": first, "hidden": (kernels, biases), "last": last}
+    return {name: {"kernel": jnp.asarray(kernel), "bias": jnp.asarray(bias)} for name, (kernel, bias) in layers.items()}
+
+
+def test_narrow_networks_come_as_near_to_a_function_as_depth_allows():
+    """Wilton, Theorem 3.2.1, for p = 1: with width at most p + 4 = 5, ∫|f − g| over the line falls below any ε."""
+    line = np.linspace(-1.0, 2.0, 6001)  # f and g are 0 outside of it
+
+    def target(x):
+        return np.where((x > 0.0) & (x < 1.0), np.sin(3.0 * np.pi * x) ** 2 * (1.0 + x), 0.0)
+
+    distances = []
+    for depth in (7, 13, 25):
+        shape = nets.Shape(inputs=1, outputs=1, depth=depth, width=4, activations=("relu",))
+        points = np.linspace(0.0, 1.0, depth)
+        network = nets.architecture(shape, [4] * depth)
+        g = nets.apply(shape, _follows(points, target(points)), jnp.asarray(line[:, None]), network)[:, 0]
+        assert np.abs(np.asarray(g)[(line < 0.0) | (line > 1.0)]).max() < 1e-9
+        distances.append(np.trapezoid(np.abs(np.asarray(g) - target(line)), line))
+    assert np.all(np.diff(distances) < 0.0)
+    assert distances[-1] < 0.05 * np.trapezoid(target(line), line)
