@@ -103,7 +103,9 @@ histories = {name: bonas.run_many(search, error, keys, steps=45) for name, searc
 # %%
 ax = plots.efficiency(histories, optimum=0.6**LAYERS)
 ax.axhline(0.6**4 - 0.6**5, color="grey", linestyle=":")
-ax.annotate("the best network of four layers", (1, 0.6**4 - 0.6**5), (0, -4), textcoords="offset points", va="top", color="grey")
+ax.annotate(
+    "the best network of four layers", (1, 0.6**4 - 0.6**5), (0, -4), textcoords="offset points", va="top", color="grey"
+)
 plt.show()
 
 # %% [markdown]
