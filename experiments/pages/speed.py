@@ -149,8 +149,8 @@ def study(found: dict) -> Iterator[str]:
         ((f"{row['trials']} trials", row) for row in found["long"]),
         {
             "seconds": number("seconds"),
-            "ms a trial at first": number("first_seconds", times=MILLI),
-            "at last": number("last_seconds", times=MILLI),
+            "then ms a trial": number("late_seconds", times=MILLI),
+            "in a new study": number("early_seconds", times=MILLI),
             "times slower": number("slowing"),
             "bytes": whole("bytes"),
         },

@@ -1,9 +1,11 @@
 """Cells and tables of the results page: a cell says where in a record its number is, and how to write it."""
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+log = logging.getLogger(__name__)
 Cell = Callable[[Any], str]
 Rows = Mapping[str, Any] | Iterable[tuple[str, Any]]
 MANY = 1e6  # from here on, powers of ten
@@ -106,10 +108,12 @@ def interval(path: str, digits: int = 2, *, times: float = 1.0) -> Cell:
 
 
 def table(corner: str, rows: Rows, columns: Mapping[str, Cell]) -> str:
-    """A Markdown table of one line a row; columns that are empty throughout are left out."""
+    """A Markdown table of one line a row; columns that are empty throughout are left out, and a warning says so."""
     named = list(rows.items() if isinstance(rows, Mapping) else rows)
     made = {head: [cell(row) for _, row in named] for head, cell in columns.items()}
     shown = {head: cells for head, cells in made.items() if any(cells)}
+    for head in made.keys() - shown.keys():  # perhaps the file has another name for it now
+        log.warning("nothing is known of %r by %r, and the column is left out", head, corner)
     lines = [[corner, *shown], ["---"] * (1 + len(shown))]
     lines += [[name, *(cells[i] for cells in shown.values())] for i, (name, _) in enumerate(named)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -64,6 +64,7 @@ def test_a_mean_has_the_digits_of_its_error():
     assert text.with_error("mean", "nothing")(row) == "−0.00831"
 
 
-def test_columns_without_a_number_are_left_out():
+def test_columns_without_a_number_are_left_out_aloud(caplog):
     made = text.table("way", {"a": {"x": 1.0}, "b": {}}, {"x": text.number("x"), "y": text.number("y")})
+    assert "'y' by 'way'" in caplog.text
     assert made == "| way | x |\n| --- | --- |\n| a | 1.00 |\n| b |  |"
