@@ -9,8 +9,9 @@ the author has 50,000 passes over up to 1,000 rows with ten draws and 0.001; 20 
 kin8nm, power and protein have fewer widths, of at most 150 units, and seeds, and at most 1,500 of their rows validate.
 `--published` has the author's settings: years of such cores.
 
-Each network is written down when it is done, and a second call does what is missing. With all of them done the table is
-packed; `--install` puts it into the package, with its sha256. Without BONAS_DATA, --smoke takes synthetic rows.
+Each network is written down when it is done, and a second call does what is missing; what the package's table has, and was
+trained in the same way, is not trained again. With all of them done the table is packed; `--install` puts it into the package.
+Without BONAS_DATA, --smoke takes synthetic rows.
 """
 
 import os
@@ -136,7 +137,8 @@ def main() -> None:
     synthetic = args.smoke and not os.environ.get(datasets.FOLDER_VARIABLE)
     ready.begin(args.out)
     file = args.out / "networks.jsonl"
-    known = {key_of(row): row for row in record.lines(file)}
+    settings = settings_of(config, published=args.published, synthetic=synthetic)
+    known = {key_of(row): row for row in shipped(settings) + record.lines(file)}
     jobs = list(plan(config, args.seeds))
     missing = [job for job in jobs if job not in known]
     with (
@@ -163,18 +165,6 @@ def main() -> None:
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise SystemExit(f"stopped; the same command goes on from {len(known)} networks") from None
-    settings = {
-        "checkpoints": list(config.checkpoints),
-        "learning_rate": config.learning_rate,
-        "prior": config.prior,
-        "samples": config.samples,
-        "draws": config.draws,
-        "window": {name: grid.window for name, grid in config.sets},
-        "batch": {name: grid.batch for name, grid in config.sets},
-        "validated": sets.VALIDATED,
-        "published": args.published,
-        "synthetic": synthetic,
-    }
     packed = args.out / bnn_table.FILE
     bnn_table.pack(packed, [known[job] for job in jobs], {**record.about(), "settings": settings})
     digest = bnn_table.digest(packed)
@@ -183,7 +173,31 @@ def main() -> None:
         args.out / "make_bnn_table.json", {**record.about(), "settings": settings, **summary(config, known, jobs, digest)}
     )
     if args.install:
+        bnn_table.SHIPPED.parent.mkdir(exist_ok=True)
         shutil.copyfile(packed, bnn_table.SHIPPED)
+
+
+def settings_of(config: Config, *, published: bool, synthetic: bool) -> dict:
+    """How networks are trained, as it is kept with them."""
+    return {
+        "checkpoints": list(config.checkpoints),
+        "learning_rate": config.learning_rate,
+        "prior": config.prior,
+        "samples": config.samples,
+        "draws": config.draws,
+        "window": {name: grid.window for name, grid in config.sets},
+        "batch": {name: grid.batch for name, grid in config.sets},
+        "validated": sets.VALIDATED,
+        "published": published,
+        "synthetic": synthetic,
+    }
+
+
+def shipped(settings: dict) -> list[dict]:
+    """The rows of the package's table, where it was made with these settings."""
+    if not bnn_table.SHIPPED.is_file() or bnn_table.settings()["settings"] != settings:
+        return []
+    return bnn_table.rows()
 
 
 def summary(config: Config, known: dict, jobs: list[Job], digest: str) -> dict:

@@ -122,6 +122,31 @@ def pack(path: Path, rows: list[dict], about: dict) -> None:
     np.savez_compressed(path, allow_pickle=False, **arrays)
 
 
+def rows(path: Path | None = None) -> list[dict]:
+    """What `pack` was given, to add to it."""
+    found = []
+    for name in names(path):
+        known = record(name, path)
+        trained = np.isfinite(known.metrics["seconds"][:, :, 0])  # (n, s): others have fewer seeds
+        for i, seed in np.argwhere(trained).tolist():
+            scores = {key: [_plain(value) for value in block[i, seed]] for key, block in known.metrics.items()}
+            found.append(
+                {
+                    "set": name,
+                    "network": list(known.networks[i]),
+                    "seed": seed,
+                    **scores,
+                    "active": known.active[i, seed].tolist(),
+                }
+            )
+    return found
+
+
+def _plain(value: np.float32) -> float | None:
+    """A number as rows have it: six digits, and None for NaN."""
+    return None if np.isnan(value) else float(f"{value:.6g}")
+
+
 def digest(path: Path) -> str:
     """The sha256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -37,6 +37,13 @@ def test_what_is_packed_comes_out(path):
     np.testing.assert_array_equal(found.active[1, 1], [[1, 1], [-1, -1]])
 
 
+def test_rows_come_out_as_they_were_packed(path, tmp_path):
+    assert bnn_table.rows(path) == rows()
+    fewer = tmp_path / "fewer.npz"
+    bnn_table.pack(fewer, rows()[:-1], {"settings": {"checkpoints": [5, 10]}})  # the last network has one seed
+    assert bnn_table.rows(fewer) == rows()[:-1]
+
+
 def test_likelihoods_are_searched_by_their_negatives(path):
     table = bnn_table.load("yacht", path=path)
     assert table.values.shape == (2, 2, 2)
