@@ -24,11 +24,8 @@ def rows(seed: int):
     return datasets.split(datasets.load("diabetes"), seed)
 
 
-def bonas_study(config: dict, seed: int, *, watch: bool = True) -> dict:
-    """`Study.optimise` over networks that are trained in one compiled loop.
-
-    watch: look at the validation rows while training, keep the parameters that were best there, and stop when they stay so.
-    """
+def bonas_study(config: dict, seed: int) -> dict:
+    """`Study.optimise` over networks that are trained in one compiled loop."""
     import jax
     import numpy as np
 
@@ -41,8 +38,7 @@ def bonas_study(config: dict, seed: int, *, watch: bool = True) -> dict:
     found, layers, widest = rows(seed), config["layers"], config["widths"][1]
     data = nets.examples(found.train.x, found.train.y, found.validation.x, found.validation.y)
     whole = nets.Shape(data.x.shape[1], 1, depth=layers, width=widest, activations=("relu",))
-    looks = {"checkpoints": config["every"], "patience": config["patience"]} if watch else {"checkpoints": config["epochs"]}
-    settings = nets.Settings(batch=config["batch"], max_epochs=config["epochs"], **looks)
+    settings = nets.Settings(batch=config["batch"], max_epochs=config["epochs"], checkpoints=config["epochs"])
     space = bonas.Space(
         depth=bonas.Int(1, layers),
         **{
@@ -51,36 +47,36 @@ def bonas_study(config: dict, seed: int, *, watch: bool = True) -> dict:
         },
         learning_rate=bonas.Float(*config["rates"], log=True),
     )
-    train = partial(jax.jit, compiler_options=for_long_arrays())(nets.train)
-    trained = {}
+
+    @partial(jax.jit, static_argnums=0, compiler_options=for_long_arrays())
+    def train(shape, network, hyper):
+        result = nets.train(jax.random.key(seed), shape, settings, network, hyper, data)
+        return result.final[0], nets.apply(shape, result.params, found.test.x, network)[:, 0]
+
+    said = {}
 
     def objective(chosen: dict) -> float:
-        widths = [chosen[f"width_{i}"] for i in range(1, chosen["depth"] + 1)]
-        shape = bucket(whole, max(widths))
-        network = nets.architecture(shape, widths)
-        hyper = nets.Hyper(learning_rate=np.float32(chosen["learning_rate"]))
-        result = train(jax.random.key(seed), shape, settings, network, hyper, data)
-        value = math.sqrt(float(result.final[0])) * found.scaling.y_scale
-        trained[value] = shape, result.params, network
+        widths = [chosen.get(f"width_{i}", 0) for i in range(1, layers + 1)]
+        network = nets.Architecture(np.array(widths, np.int32), np.int32(0))
+        square, test = train(bucket(whole, max(widths)), network, nets.Hyper(np.float32(chosen["learning_rate"])))
+        value = math.sqrt(float(square)) * found.scaling.y_scale
+        said[value] = np.asarray(test)
         return value
 
     with tempfile.TemporaryDirectory() as folder, bonas.Study(Path(folder) / "s.db", space, seed=seed) as study:
         study.optimise(objective, config["trials"], progress=False)
         best = study.best.value
-    shape, params, network = trained[best]
-    said = np.asarray(nets.apply(shape, params, jax.numpy.asarray(found.test.x), network))[:, 0]
-    return outcome(found, best, said)
+    return outcome(found, best, said[best])
 
 
-def regressor(config: dict, seed: int, layers: tuple[int, ...], rate: float, **more):
+def regressor(config: dict, seed: int, layers: tuple[int, ...], rate: float):
     """scikit-learn's network, as it is but for the layers, the rate and the epochs."""
     from sklearn.neural_network import MLPRegressor
 
-    told = {"learning_rate_init": rate, "max_iter": config["epochs"], "random_state": seed, **more}
-    return MLPRegressor(hidden_layer_sizes=layers, **told)
+    return MLPRegressor(hidden_layer_sizes=layers, learning_rate_init=rate, max_iter=config["epochs"], random_state=seed)
 
 
-def optuna_tpe(config: dict, seed: int, **more) -> dict:
+def optuna_tpe(config: dict, seed: int) -> dict:
     """Optuna's default sampler over scikit-learn's network."""
     import numpy as np
     import optuna
@@ -92,7 +88,7 @@ def optuna_tpe(config: dict, seed: int, **more) -> dict:
     def objective(trial) -> float:
         depth = trial.suggest_int("depth", 1, config["layers"])
         layers = tuple(trial.suggest_int(f"width_{i}", *config["widths"], log=True) for i in range(1, depth + 1))
-        model = regressor(config, seed, layers, trial.suggest_float("rate", *config["rates"], log=True), **more)
+        model = regressor(config, seed, layers, trial.suggest_float("rate", *config["rates"], log=True))
         model.fit(found.train.x, found.train.y)
         away = model.predict(found.validation.x) - found.validation.y
         fitted[trial.number] = model
@@ -143,9 +139,7 @@ def outcome(found, best: float, said) -> dict:
 
 CONTENDERS: dict[str, Callable[[dict, int], dict]] = {
     "bonas": bonas_study,
-    "bonas, last epoch": partial(bonas_study, watch=False),
     "optuna": optuna_tpe,
-    "optuna, early stopping": partial(optuna_tpe, early_stopping=True),
     "random search": random_search,
 }
 
