@@ -165,20 +165,31 @@ def _number(text: str, kind: Callable[[str], Any], least: float) -> Any:
 
 
 def _search(args: argparse.Namespace) -> int:
-    from bonas.tabular.table import digest, read
+    from bonas.tabular.table import read
 
     read(args.data)  # a file that is not there, or no table, is refused before anything heavy is loaded
-    is_file = Path(args.data).suffix != ""
     path = args.study or Path(Path(args.data).name).with_suffix("").with_suffix(".db")
-    if is_file and path.resolve() == Path(args.data).resolve():
+    if path.exists() and path.resolve() == Path(args.data).resolve():
         raise ValueError(f"--study {path} is the data themselves: name another file")
     import bonas
 
     bonas.configure()
-    from bonas.study.job import Job, open_study
+    from bonas.study.job import open_study
 
-    job = Job(
-        data=str(Path(args.data).resolve()) if is_file else args.data,
+    if args.trials is None and args.seconds is None:
+        args.trials = TRIALS
+    job = _job(args)
+    with open_study(path, job) as study:
+        study.note("budget", {"trials": args.trials, "seconds": args.seconds})
+        return _run(study, job, args)
+
+
+def _job(args: argparse.Namespace) -> "Job":
+    from bonas.study.job import Job
+    from bonas.tabular.table import digest
+
+    return Job(
+        data=str(Path(args.data).resolve()) if Path(args.data).suffix else args.data,
         sha256=digest(args.data),
         target=args.target,
         task=args.task,
@@ -189,11 +200,6 @@ def _search(args: argparse.Namespace) -> int:
         categorical=tuple(args.categorical),
         drop=tuple(args.drop),
     )
-    if args.trials is None and args.seconds is None:
-        args.trials = TRIALS
-    with open_study(path, job) as study:
-        study.note("budget", {"trials": args.trials, "seconds": args.seconds})
-        return _run(study, job, args)
 
 
 def _resume(args: argparse.Namespace) -> int:

@@ -91,9 +91,7 @@ def with_fills(columns: Columns, table: Table, rows: np.ndarray, impute: bool) -
         gaps = [(column.name, _missing(table, column)) for column in columns.inputs]
         told = [f"{name!r} ({gone.sum()}, first in {table.where(int(gone.argmax()))})" for name, gone in gaps if gone.any()]
         if told:
-            raise ValueError(
-                f"{table.source} has missing values in {', '.join(told)}; --impute fills them in"
-            )
+            raise ValueError(f"{table.source} has missing values in {', '.join(told)}; --impute fills them in")
         return columns
     return replace(columns, inputs=tuple(replace(column, fill=_fill(table, column, rows)) for column in columns.inputs))
 

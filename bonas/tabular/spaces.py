@@ -87,6 +87,14 @@ def in_words(config: Mapping[str, Any]) -> str:
     return said + "".join(f", {name.replace('_', ' ')} {value:.2g}" for name, value in numbers.items())
 
 
+def _architecture(shape: nets.Shape, config: Mapping[str, Any]) -> nets.Architecture:
+    """The network of a configuration, made on the host: `nets.architecture` compiles a program for every depth."""
+    widths = np.zeros(shape.depth, np.int32)
+    widths[: config["depth"]] = widths_of(config)
+    density = np.float32(config["density"]) if "density" in config else None
+    return nets.Architecture(widths, np.int32(shape.activations.index(activation_of(config))), density)  # type: ignore[arg-type]
+
+
 def _batch(rows: int) -> int:
     """A power of two near a tenth of the rows, from 8 to 256."""
     return min(2 ** round(math.log2(min(max(rows / 10, 8), 256))), rows)
@@ -132,7 +140,7 @@ def _mlp(size: Size) -> Family:
     plan = teams.Plan(shape, _settings(size, checkpoints[-1]), most=1)
 
     def begin(key: Array, config: Mapping[str, Any], folds: nets.Examples) -> teams.Training:
-        network = nets.architecture(shape, widths_of(config), config["activation"])
+        network = _architecture(shape, config)
         names = ("learning_rate", "weight_decay", "dropout")
         hyper = nets.Hyper(**{name: np.float32(config[name]) for name in names})
         return teams.begin(key, plan, teams.Team(network, hyper, 1), folds)
@@ -148,7 +156,7 @@ def _ensemble(size: Size) -> Family:
     plan = teams.Plan(shape, _settings(size, checkpoints[-1]), most=_MEMBERS)
 
     def begin(key: Array, config: Mapping[str, Any], folds: nets.Examples) -> teams.Training:
-        network = nets.architecture(shape, widths_of(config), density=config["density"])
+        network = _architecture(shape, config)
         hyper = nets.Hyper(learning_rate=np.float32(_RATE))
         return teams.begin(key, plan, teams.Team(network, hyper, config["members"]), folds)
 
@@ -169,7 +177,7 @@ def _bnn(size: Size) -> Family:
     course, vi = Course(checkpoints, batch=min(_batch(size.rows) * 2, size.rows), draws=1), nets.VI(samples=4)
 
     def begin(key: Array, config: Mapping[str, Any], folds: nets.Examples) -> variational.Training:
-        network = nets.architecture(shape, widths_of(config), config["activation"])
+        network = _architecture(shape, config)
         traits = Traits(*(np.float32(value) for value in (config["learning_rate"], config["prior_variance"], _NOISE, 1.0)))
         return variational.begin(key, shape, vi, course, network, traits, folds)
 
