@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,8 @@ def main() -> None:
                 runs[name].append(measured(name, seed, config, cache))
     results = {"verdict": verdict(runs), "runs": runs}
     file = args.out / "bench_practice.json"
-    record.write(file, {**record.about(), "config": asdict(config), "results": results})
+    rivals = {name: version(name) for name in ("optuna", "scikit-learn")}
+    record.write(file, {**record.about(), "rivals": rivals, "config": asdict(config), "results": results})
     show(results)
     print(f"\nwritten to {file}")
 

@@ -179,6 +179,7 @@ def _search(args: argparse.Namespace) -> int:
     if args.trials is None and args.seconds is None:
         args.trials = TRIALS
     job = _job(args)
+    _check_places(job, args)
     with open_study(path, job) as study:
         study.note("budget", {"trials": args.trials, "seconds": args.seconds})
         return _run(study, job, args)
@@ -216,6 +217,7 @@ def _resume(args: argparse.Namespace) -> int:
     moved = checked(replace(job, data=str(Path(args.data).resolve())) if args.data else job)
     if args.trials is None and args.seconds is None:
         args.trials, args.seconds = budget.get("trials"), budget.get("seconds")
+    _check_places(job, args)
     with open_study(args.study, job, moved) as study:
         return _run(study, moved, args)
 
@@ -254,8 +256,6 @@ def _run(study: "Study", job: "Job", args: argparse.Namespace) -> int:
     from bonas.study.result import finish
 
     total = args.trials and args.trials * (STAGES if job.method == "curves" else 1)
-    if job.method == "curves" and (args.parallel > 1 or args.workers or args.scheduler):
-        raise ValueError("--method curves keeps networks in memory between checkpoints: it trains one at a time")
     table = prepared(job)
     try:
         with _display(args, total, len(study.trials)) as display:
@@ -271,6 +271,11 @@ def _run(study: "Study", job: "Job", args: argparse.Namespace) -> int:
         return INTERRUPTED
     _close(study, job, args, result)
     return 0
+
+
+def _check_places(job: "Job", args: argparse.Namespace) -> None:
+    if job.method == "curves" and (args.parallel > 1 or args.workers or args.scheduler):
+        raise ValueError("--method curves keeps networks in memory between checkpoints: it trains one at a time")
 
 
 def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int | None, display: "Silent") -> None:

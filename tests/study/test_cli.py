@@ -104,7 +104,7 @@ def test_mistakes_are_told_in_one_line(folder, capsys, arguments, message):
     assert (code, said.out) == (2, "")
     assert message in said.err
     assert said.err.count("\n") == 1
-    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name in before} == before
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_debug_shows_where_an_error_comes_from(folder):
