@@ -8,13 +8,14 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MPLBACKEND := Agg
 
-.PHONY: help env demo test quick check format site page results experiments-smoke clean
+.PHONY: help env demo test quick check format notebooks site page results experiments-smoke clean
 
 help:
 	@echo "make demo    set up everything and search for a network on the diabetes data, in one or two minutes"
 	@echo "make test    set up everything and pass the tests"
 	@echo "make quick   the tests without the slow ones"
 	@echo "make check   ruff format --check, ruff check, mypy"
+	@echo "make notebooks  every notebook, executed, in build/notebooks"
 	@echo "make site    the documentation in build/site; a warning is an error"
 	@echo "make page    the page of results in notebooks/site, from the numbers in experiments/results"
 	@echo "make results            every experiment in full, many hours; what is known is not run again"
@@ -52,8 +53,22 @@ format: env
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+NOTEBOOKS := $(patsubst notebooks/%.py,build/notebooks/%.ipynb,$(wildcard notebooks/*.py))
+
+notebooks: env $(NOTEBOOKS)
+
+# Executed again when it, or the library, has changed. With MPLBACKEND set its figures would not be shown.
+build/notebooks/%.ipynb: notebooks/%.py $(shell find bonas -name '*.py') | env
+	@mkdir -p $(@D)
+	@echo "executing $<"
+	@$(BIN)/jupytext --quiet --to ipynb --output $@ $<
+	@env -u MPLBACKEND $(BIN)/jupyter-execute --log-level=ERROR --inplace $@
+
+.DELETE_ON_ERROR:
+
 # Made anew each time, from docstrings, tests and scripts as they are; the code of its pages is run.
-site: env
+site: env notebooks
+	@mkdir -p notebooks/site/notebooks && cp $(NOTEBOOKS) notebooks/site/notebooks  # Sphinx reads what is below it alone
 	$(BIN)/sphinx-build -E -W --keep-going -n -q notebooks/site build/site
 	@echo "written to build/site/index.html"
 

@@ -96,5 +96,6 @@ deeper = bonas.Space(
 deeper.decode(deeper.encode({"depth": 1, "width_1": 8, "activation": "tanh", "rate": 0.01}))
 
 # %% [markdown]
-# **Where next.** [Networks of unknown depth](04_unknown_depth) are such spaces; [your own training loop](07_your_training_loop)
-# keeps every trial in a file, and survives being killed; [fifty seeds](03_fifty_seeds) tells whether a search was lucky.
+# **Where next.** [Networks of unknown depth](04_unknown_depth.ipynb) are such spaces;
+# [your own training loop](07_your_training_loop.ipynb) keeps every trial in a file, and survives being killed;
+# [fifty seeds](03_fifty_seeds.ipynb) tells whether a search was lucky.

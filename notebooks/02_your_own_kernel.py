@@ -136,5 +136,5 @@ for name, history in histories.items():
 # - A pointwise function is turned into matrices by `vmap`. Where that is too slow, `gp.Kernel(..., gram=)` takes a matrix form.
 # - Mistakes are met with words: a kernel that forgets its `.sum()` is told so, not broadcast.
 #
-# **Where next.** How to read such a plot is the subject of [fifty seeds](03_fifty_seeds); kernels for parameters that come and
-# go are in [networks of unknown depth](04_unknown_depth).
+# **Where next.** How to read such a plot is the subject of [fifty seeds](03_fifty_seeds.ipynb); kernels for parameters that
+# come and go are in [networks of unknown depth](04_unknown_depth.ipynb).

@@ -116,4 +116,4 @@ plt.show()
 
 # %% [markdown]
 # **Where next.** The axis can be seconds (`plots.efficiency(..., seconds=)`), which is fair to cheap methods. Values that are
-# noisy are in `functions.noisy`. And on more than one device nothing changes: see [devices](08_devices).
+# noisy are in `functions.noisy`. And on more than one device nothing changes: see [devices](08_devices.ipynb).

@@ -148,5 +148,5 @@ plt.show()
 # On tables of networks that were really trained none of them wins everywhere; the README has the numbers, and
 # `experiments/raiders_tables.py` makes them. Your problem may be the one where it matters: now you know how to see.
 #
-# **Where next.** [Your own kernel](02_your_own_kernel) goes into the same place;
-# [learning curves](06_learning_curves) save most of the training.
+# **Where next.** [Your own kernel](02_your_own_kernel.ipynb) goes into the same place;
+# [learning curves](06_learning_curves.ipynb) save most of the training.

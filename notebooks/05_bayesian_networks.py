@@ -153,5 +153,5 @@ print(f"{int(kept.sum())} units, {weights[1]} weights: error {rmse(small, small_
 
 # %% [markdown]
 # **Where next.** Both kinds of network can be the model of a search: `surrogates.hmc_network()` and
-# `surrogates.variational_network()` go where [a kernel](02_your_own_kernel) goes. The width at which units begin to idle is a
-# fine hint for the bounds of a [space](04_unknown_depth).
+# `surrogates.variational_network()` go where [a kernel](02_your_own_kernel.ipynb) goes. The width at which units begin
+# to idle is a fine hint for the bounds of a [space](04_unknown_depth.ipynb).

@@ -164,6 +164,7 @@ for name, run in runs.items():
     )
 
 # %% [markdown]
-# For the same training a search on curves sees many more networks. With real training the objective is a function
-# `(key, x, step) -> value` that JAX can trace; for any other code, [a study](07_your_training_loop) stops hopeless trials by
-# what they report.
+# For the same training a search on curves sees many more networks.
+#
+# **Where next.** With real training the objective is a function `(key, x, step) -> value` that JAX can trace; for any other
+# code, [a study](07_your_training_loop.ipynb) stops hopeless trials by what they report.

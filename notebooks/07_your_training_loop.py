@@ -125,12 +125,14 @@ study.frame().sort_values("value")[["value", "width", "rate", "optimiser", "mome
 # %%
 figure, ax = plt.subplots(layout="constrained")
 stopped = [trial for trial in study.trials if "stopped" in trial.info]
+looks = {"best": (plots.COLOURS[1], "", 2.5), "trained to the end": (plots.COLOURS[0], "", 1.0), "stopped": ("grey", "x", 1.0)}
 for trial in study.trials:
-    colour = plots.COLOURS[1] if trial == study.best else "lightgrey" if trial in stopped else plots.COLOURS[0]
+    kind = "best" if trial == study.best else "stopped" if trial in stopped else "trained to the end"
+    colour, marker, width = looks[kind]
     steps, errors = zip(*trial.reports, strict=True)
-    ax.plot(np.array(steps) + 1, errors, color=colour, linewidth=2.5 if trial == study.best else 1)
-for label, colour in (("best", plots.COLOURS[1]), ("trained to the end", plots.COLOURS[0]), ("stopped", "lightgrey")):
-    ax.plot([], [], color=colour, label=label)
+    ax.plot(np.array(steps) + 1, errors, color=colour, marker=marker, markevery=[-1], linewidth=width)
+for kind, (colour, marker, width) in looks.items():
+    ax.plot([], [], color=colour, marker=marker, linewidth=width, label=kind)
 ax.set(xlabel="epochs", ylabel="validation error", yscale="log")
 ax.legend(frameon=False)
 plt.show()

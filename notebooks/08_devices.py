@@ -76,6 +76,6 @@ print(f"for {' and '.join(exported.platforms)}, {size / 1e6:.1f} MB: {exported.i
 #   slowly; TPUs imitate it. `bonas.configure(x64=False)` computes in float32, and jitter scales with it.
 # - **What belongs on an accelerator.** Training many networks (`nets.train_many`), many seeds, networks as surrogates. A single
 #   search on forty values is small: a processor is as good.
-# - **Several processes.** For trainings on many machines a [study](07_your_training_loop) with `executor=` is the way: there
-#   the search stays here, and the work goes where the devices are.
+# - **Several processes.** For trainings on many machines take a [study](07_your_training_loop.ipynb) with `executor=`: the
+#   search stays here, and the work goes where the devices are.
 # - **Not tried.** Programs for CUDA and TPU are lowered here, and nothing more: this notebook has seen none of the two.

@@ -17,6 +17,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "extension
 exclude_patterns = ["extension"]
 nb_execution_mode = "force"  # a cell that fails, fails the build
 nb_execution_raise_on_error = True
+nb_execution_excludepatterns = ["notebooks/*"]  # executed by `make notebooks`
 nb_output_stderr = "remove"  # what other packages say of this machine
 nb_execution_timeout = 300
 myst_enable_extensions = ["attrs_inline", "deflist"]
