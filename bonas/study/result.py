@@ -91,7 +91,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     """The result for people."""
     best, networks = result["best"], result["networks"]
     said = [
-        f"Best architecture (trial {best['number']}, validation {_SCORES[result['score']]} {best['value']:.4g}):",
+        f"Best architecture (trial {best['number']}, validation {_SCORES[result['score']]} {plain(best['value'])}):",
         f"  {best['in words']}",
         f"Kept: {networks['in all']} networks of the {_count(len(networks['architectures']))}, averaged.",
         "",
@@ -112,10 +112,15 @@ def _comparison(result: dict[str, Any]) -> list[str]:
     said = [f"{f'{_SCORES[main]} and {_SCORES[second]}':<28}{f'validation ({folds})':>26}{tested:>28}"]
     for name in ("bonas", *RIVALS):
         label = "found by bonas" if name == "bonas" else NAMES[name, task]
-        each = [result[part][name] for part in ("validation", "test")]
-        cells = [f"{scores[main]:.4g} ± {scores[f'{main}_error']:.2g}   {scores[second]:.3f}" for scores in each]
+        both = [result[part][name] for part in ("validation", "test")]
+        cells = [f"{plain(each[main])} ± {plain(each[f'{main}_error'], 2)}   {each[second]:.3f}" for each in both]
         said.append(f"  {label:<26}{cells[0]:>26}{cells[1]:>28}")
     return said
+
+
+def plain(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits; all of those before the point are written out, up to a million."""
+    return f"{value:.0f}" if 10.0 ** (digits - 1) <= abs(value) < 1e6 else f"{value:.{digits}g}"
 
 
 def _count(architectures: int) -> str:
