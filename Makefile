@@ -62,7 +62,7 @@ build/notebooks/%.ipynb: notebooks/%.py $(shell find bonas -name '*.py') | env
 	@mkdir -p $(@D)
 	@echo "executing $<"
 	@$(BIN)/jupytext --quiet --to ipynb --output $@ $<
-	@env -u MPLBACKEND $(BIN)/jupyter-execute --log-level=ERROR --inplace $@
+	@env -u MPLBACKEND $(BIN)/jupyter-execute --NbClientApp.log_level=ERROR --inplace $@
 
 .DELETE_ON_ERROR:
 
