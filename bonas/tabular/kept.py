@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bonas.nets.mlp import Params
-from bonas.problems.examples import Scaling, unscale
+from bonas.problems.examples import Scaling, Task, unscale
 from bonas.problems.files import load_npz
 from bonas.tabular.columns import Columns, encode
 from bonas.tabular.look import Answer, averaged
 from bonas.tabular.table import Table, read, table_of
 
 SCHEMA = 1
+_ROWS = 4096  # predicted at once: hundreds of networks of these take some tens of megabytes
 _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"relu": lambda z: np.maximum(z, 0.0), "tanh": np.tanh}
 
 
@@ -75,8 +76,14 @@ class Found:
         return f"Found({self.columns.task} of {self.columns.target!r} by {networks} networks)"
 
 
-def answer_of(task, groups: Sequence[Group], x: np.ndarray) -> Answer:
-    """What groups say together of rows x (n, d) in their own units."""
+def answer_of(task: Task, groups: Sequence[Group], x: np.ndarray) -> Answer:
+    """What groups say together of rows x (n, d) in their own units, some rows at a time."""
+    parts = [_answer(task, groups, x[start : start + _ROWS]) for start in range(0, max(len(x), 1), _ROWS)]
+    std = None if parts[0].std is None else np.concatenate([np.asarray(part.std) for part in parts])
+    return Answer(np.concatenate([part.mean for part in parts]), std)
+
+
+def _answer(task: Task, groups: Sequence[Group], x: np.ndarray) -> Answer:
     outputs, noise = [], []
     for group in groups:
         found = forward(group, x)

@@ -81,6 +81,15 @@ def test_rows_may_come_in_many_ways(found, tmp_path):
     np.testing.assert_array_equal(values[0], values[2])
 
 
+def test_many_rows_are_predicted_as_few_are(found):
+    rows = np.random.default_rng(0).normal(size=(10_000, 1))
+    table = {"a": rows[:, 0], "c": np.where(rows[:, 0] > 0.0, "yes", "no")}
+    said = found.predict(table)
+    some = found.predict({name: column[5000:5003] for name, column in table.items()})
+    np.testing.assert_allclose(said.value[5000:5003], some.value, rtol=1e-12)
+    np.testing.assert_allclose(said.std[5000:5003], some.std, rtol=1e-12)
+
+
 def test_classes_are_named(group):
     columns = Columns("y", "classification", ("cat", "dog"), COLUMNS.inputs)
     two = group._replace(
