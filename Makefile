@@ -57,7 +57,7 @@ NOTEBOOKS := $(patsubst notebooks/%.py,build/notebooks/%.ipynb,$(wildcard notebo
 
 notebooks: env $(NOTEBOOKS)
 
-# Executed again when it, or the library, has changed. With MPLBACKEND set its figures would not be shown.
+# Executed again when it, or the library, has changed. With MPLBACKEND set, figures of notebooks are not shown.
 build/notebooks/%.ipynb: notebooks/%.py $(shell find bonas -name '*.py') | env
 	@mkdir -p $(@D)
 	@echo "executing $<"
@@ -69,7 +69,7 @@ build/notebooks/%.ipynb: notebooks/%.py $(shell find bonas -name '*.py') | env
 # Made anew each time, from docstrings, tests and scripts as they are; the code of its pages is run.
 site: env notebooks
 	@mkdir -p notebooks/site/notebooks && cp $(NOTEBOOKS) notebooks/site/notebooks  # Sphinx reads what is below it alone
-	$(BIN)/sphinx-build -E -W --keep-going -n -q notebooks/site build/site
+	env -u MPLBACKEND $(BIN)/sphinx-build -E -W --keep-going -n -q notebooks/site build/site
 	@echo "written to build/site/index.html"
 
 page: env

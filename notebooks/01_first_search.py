@@ -35,8 +35,9 @@ space = bonas.Space(units=bonas.Int(2, 64, log=True), rate=bonas.Float(1e-4, 1.0
 
 
 def error(config):
-    network = MLPClassifier([config["units"]], learning_rate_init=config["rate"], max_iter=10, random_state=0)
-    return 1.0 - network.fit(x, y).score(valid_x, valid_y)
+    settings = {"learning_rate_init": config["rate"], "max_iter": 10, "random_state": 0}
+    network = MLPClassifier([config["units"]], **settings).fit(x, y)
+    return 1.0 - network.score(valid_x, valid_y)
 
 
 result = bonas.minimise(error, space, trials=20, progress=False)
