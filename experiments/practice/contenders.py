@@ -48,17 +48,18 @@ def bonas_study(config: dict, seed: int) -> dict:
         learning_rate=bonas.Float(*config["rates"], log=True),
     )
 
-    @partial(jax.jit, static_argnums=0, compiler_options=for_long_arrays())
-    def train(shape, network, hyper):
-        result = nets.train(jax.random.key(seed), shape, settings, network, hyper, data)
-        return result.final[0], nets.apply(shape, result.params, found.test.x, network)[:, 0]
+    @partial(jax.jit, compiler_options=for_long_arrays())
+    def train(key, shape, network, hyper, data, x):  # data are handed over, so that the program serves other seeds too
+        result = nets.train(key, shape, settings, network, hyper, data)
+        return result.final[0], nets.apply(shape, result.params, x, network)[:, 0]
 
-    said = {}
+    key, said = jax.random.key(seed), {}
 
     def objective(chosen: dict) -> float:
         widths = [chosen.get(f"width_{i}", 0) for i in range(1, layers + 1)]
         network = nets.Architecture(np.array(widths, np.int32), np.int32(0))
-        square, test = train(bucket(whole, max(widths)), network, nets.Hyper(np.float32(chosen["learning_rate"])))
+        hyper = nets.Hyper(np.float32(chosen["learning_rate"]))
+        square, test = train(key, bucket(whole, max(widths)), network, hyper, data, found.test.x)
         value = math.sqrt(float(square)) * found.scaling.y_scale
         said[value] = np.asarray(test)
         return value
