@@ -34,7 +34,7 @@ Search for a neural network that predicts one column of a table from the others.
 
 DATA is a .csv or .npz file (arrays X and y), or a set that scikit-learn ships: diabetes, breast_cancer, wine, iris, digits.
 Columns of text become one-hot columns. One row in five is for the test and never seen by the search; on fewer than 2000
-others validation is by five folds. The networks of the best five configurations are kept, and predict together.
+others validation is by five folds. The networks of up to five of the best configurations are kept, and predict together.
 """
 _METHODS = """how points are chosen: bayes, Bayesian optimisation (default); curves, Bayesian optimisation on learning curves,
 which trains many networks a little and few to the end, where --trials counts the training of so many whole networks; random;

@@ -10,7 +10,7 @@ from bonas.study.store import Record
 from bonas.study.study import Study
 from bonas.tabular import kept, look
 from bonas.tabular.columns import Columns
-from bonas.tabular.committee import Chosen, committee
+from bonas.tabular.committee import Committee, committee
 from bonas.tabular.look import Answer
 from bonas.tabular.rivals import NAMES, RIVALS, answers
 from bonas.tabular.spaces import in_words
@@ -21,8 +21,7 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
     """Train and keep the networks of the best configurations, compare them, and note the result with the study."""
     made = trainer(job)
     table, best = made.prepared, best_of(study)
-    chosen = best_configurations(study)
-    found = committee(made, chosen)
+    found = committee(made, best_configurations(study))
     columns, test = table.columns, table.whole.test
     y = in_units(table.whole, test.y)
     rows = test.x * table.whole.scaling.x_scale + table.whole.scaling.x_centre
@@ -36,7 +35,7 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
         "rows": {"train and validation": len(table.whole.train.x), "folds": len(table.folds), "test": len(y)},
         "best": {"number": best.number, "config": best.config, "value": best.value, "in words": in_words(best.config)},
         "score": made.family.score,
-        "networks": _networks(chosen, found.groups, made.family.unit),
+        "networks": _networks(found, made.family.unit),
         "validation": {name: each[0] for name, each in scores.items()},
         "test": {name: each[1] for name, each in scores.items()},
     }
@@ -56,10 +55,10 @@ def best_of(study: Study) -> Record:
     return best
 
 
-def _networks(chosen: list[Chosen], groups: list[kept.Group], unit: str) -> dict[str, Any]:
+def _networks(found: Committee, unit: str) -> dict[str, Any]:
     return {
-        "in all": sum(len(group.biases[-1]) for group in groups),
-        "architectures": [{"in words": in_words(each.config), unit: each.until} for each in chosen],
+        "in all": sum(len(group.biases[-1]) for group in found.groups),
+        "architectures": [{"in words": in_words(each.config), unit: each.until} for each in found.chosen],
     }
 
 

@@ -112,6 +112,14 @@ def test_the_committee_kept_is_what_was_validated(trainer):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("trainer", [("mlp", "regression")], indirect=True, ids="-".join)
+def test_a_configuration_that_makes_the_committee_worse_has_no_part_in_it(trainer):
+    good, poor = (Chosen(CONFIGS["mlp"], trainer.family.checkpoints[i]) for i in (-1, 0))
+    assert committee(trainer, [good, poor]).chosen == [good]
+    assert committee(trainer, [good, good]).chosen == [good]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("trainer", [("mlp", "regression"), ("bnn", "regression")], indirect=True, ids="-".join)
 def test_intervals_hold_what_they_should(trainer):
     """Of 64 values held out at least 70% are within the interval that should hold 90%: five standard errors below."""
