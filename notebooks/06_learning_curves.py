@@ -135,7 +135,7 @@ print(f"within two standard deviations: {inside:.0%}")
 
 # %%
 table = tables.table(bonas.Listed(space, np.asarray(networks)), epochs, curves)
-objective, keys = tables.objective(table), jax.random.split(jax.random.key(5), 20)
+objective, keys = tables.objective(table), jax.random.split(jax.random.key(5), 12)
 budget = 10 * epochs[-1]
 methods = {
     "curves": bonas.curves(table.space, epochs, initial=3),
