@@ -245,13 +245,13 @@ def test_data_that_have_changed_are_noticed(searched, tmp_path):
 # Interrupted
 
 
+# Ctrl-C is ignored by processes that were started in the background, such as these tests may be.
+HEED_CTRL_C = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+
+
 def started(folder, *arguments, **how):
     command = [BONAS, "search", "houses.csv", "--target", "price", "--impute", "--method", "random", *arguments]
-
-    def heed_ctrl_c():  # which a process that was started in the background ignores
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    return subprocess.Popen(command, cwd=folder, text=True, preexec_fn=heed_ctrl_c, **how)
+    return subprocess.Popen([sys.executable, "-c", HEED_CTRL_C, *command], cwd=folder, text=True, **how)
 
 
 def wait_for_trials(process, folder, number):
