@@ -106,6 +106,7 @@ def main() -> None:
     wanted = [(name, seed) for seed in range(config.seeds) for name in (*CONTENDERS, "search step")]
     done = {(row["name"], row["seed"]) for row in rows}
     missing = [each for each in wanted if each not in done and (each[0] != "Pyro NUTS" or args.rivals)]
+    missing = [each for each in missing if not args.only or each[0] in args.only]
     for name, seed in track(missing, description="contenders"):
         print(f"... {name}, seed {seed}", flush=True)
         row = {"name": name, "seed": seed, "config": plain(replace(config, seeds=1)), **MEASURE[name](config, seed, args)}
@@ -123,6 +124,9 @@ def arguments():
         __doc__, "bench_hmc", smoke="tiny sizes, to see that it runs", seeds="runs of every contender; the median counts"
     )
     parser.add_argument("--rivals", help="Python of the environment with Pyro; without it, the others run")
+    parser.add_argument(
+        "--only", nargs="+", choices=(*CONTENDERS, "search step"), metavar="NAME", help="some of the contenders"
+    )
     parser.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
     args = parser.parse_args()
     config = SMOKE if args.smoke else Config()
