@@ -119,7 +119,8 @@ def limited(seconds: float | None) -> Iterator[None]:
         raise Overtime
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # again every second: an exception within a callback of the garbage collector, where JAX has one, is ignored
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
         yield
     finally:
