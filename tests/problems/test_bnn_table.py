@@ -1,5 +1,8 @@
 """The table of trained Bayesian networks: what is packed comes out again, and the shipped one is what it says."""
 
+import json
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -68,3 +71,23 @@ def test_what_is_refused(path, tmp_path):
         bnn_table.load("yacht", "seconds", path=path)
     with pytest.raises(FileNotFoundError, match="make_bnn_table"):
         bnn_table.load("yacht", path=tmp_path / "none.npz")
+
+
+RECORD = Path(__file__).parents[2] / "experiments" / "results" / "make_bnn_table.json"
+
+
+def test_the_shipped_table_is_the_one_that_was_recorded():
+    known = json.loads(RECORD.read_text(encoding="utf-8"))
+    assert bnn_table.digest(bnn_table.SHIPPED) == known["sha256"]
+    assert bnn_table.settings()["settings"] == known["settings"]
+    assert len(bnn_table.rows()) == known["networks"]
+
+
+@pytest.mark.parametrize("name", ["yacht", "boston", "energy", "concrete", "wine_red", "kin8nm", "power", "protein"])
+def test_every_shipped_set_can_be_searched(name):
+    table = bnn_table.load(name)
+    assert table.steps.tolist() == bnn_table.settings()["settings"]["checkpoints"]
+    assert len(table.x) >= 3 * 8
+    assert np.isfinite(np.asarray(table.values)).any(axis=(1, 2)).all()
+    # training helps: in the middle of the networks the last checkpoint is better than the first
+    assert np.nanmedian(table.values[:, :, -1]) < np.nanmedian(table.values[:, :, 0])
