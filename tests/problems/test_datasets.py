@@ -96,8 +96,8 @@ def test_a_shipped_set_goes_through_a_split():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"no data set 'iris'; there are diabetes, .*yacht, and as images mnist"):
-        datasets.load("iris")
+    with pytest.raises(ValueError, match=r"no data set 'tulips'; there are diabetes, .*yacht, and as images mnist"):
+        datasets.load("tulips")
 
 
 def test_images_are_not_loaded_as_a_table():

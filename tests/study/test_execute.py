@@ -141,10 +141,11 @@ def test_an_interrupt_puts_the_trial_back_and_is_raised(tmp_path):
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
 import bonas
 from bonas.search import random
 from study.objectives import SPACE, slow
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts the tests in the background has it ignored
 bonas.configure()
 if __name__ == "__main__":
     study = bonas.Study(sys.argv[1], SPACE, search=random(SPACE))
