@@ -2,6 +2,7 @@
 
 import json
 import platform
+import shlex
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,7 @@ def command(arguments: list[str]) -> str:
             next(flags, None)
         elif not flag.startswith(tuple(f"{place}=" for place in PLACES)):
             words.append(flag)
-    return " ".join(["python", f"experiments/{Path(arguments[0]).name}", *words])
+    return shlex.join(["python", f"experiments/{Path(arguments[0]).name}", *words])
 
 
 def write(path: Path, record: dict) -> None:
