@@ -9,7 +9,7 @@ from rich.table import Table
 
 from bonas import nets
 
-NAMES = {"log_likelihood": "validation log likelihood (nats a row)", "rmse": "validation RMSE"}
+NAMES = {"log_likelihood": "validation log\nlikelihood (nats a row)", "rmse": "validation RMSE"}
 
 
 def finals(rows: dict, metric: str = "log_likelihood", **wanted) -> np.ndarray:
@@ -144,7 +144,7 @@ def _multiples(config, rows, file: Path) -> None:
             ax.spines[["top", "right"]].set_visible(False)
         column[0].set_title(name)
         column[1].set_xlabel("updates")
-    axes[0, 0].set_ylabel("training log likelihood (nats a row)")
+    axes[0, 0].set_ylabel("training log\nlikelihood (nats a row)")
     axes[1, 0].set_ylabel(NAMES["log_likelihood"])
     handles, texts = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, texts, loc="upper center", ncols=len(texts), frameon=False)
