@@ -4,7 +4,7 @@ Every network is trained once, with its validation log likelihood, errors, activ
 searches of Hutchinson's figures 5.7 to 5.14 look them up. Split and scaling as in the thesis's code (H-S4): 85% of the rows
 train, 15% validate, columns and values from −1 to 1. One hyper-prior a layer, with its own density in the bound (VI, "layers").
 
-Scaled to what two cores train in about two hours: 6,000 updates of 128 rows with one draw and a learning rate of 0.005, where
+Scaled to what one core trains in about an hour: 6,000 updates of 128 rows with one draw and a learning rate of 0.005, where
 the author has 50,000 passes over up to 1,000 rows with ten draws and 0.001; 20 widths for 28, and four seeds for one to three.
 kin8nm, power and protein have fewer widths, of at most 150 units, and seeds, and at most 1,500 of their rows validate.
 `--published` has the author's settings: years of such cores.
