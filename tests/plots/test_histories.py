@@ -1,47 +1,21 @@
-"""What is in the figures: lines, bands, marks and labels against numbers computed beside them."""
-
-from types import SimpleNamespace
+"""What is in the figures of searches: lines, bands, marks and labels against numbers computed beside them."""
 
 import jax
 import jax.numpy as jnp
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from plots.drawn import SPACE, edges, labels, line
 
-import bonas
 from bonas import plots
-from bonas.gp import Prediction
 from bonas.search import History
 from bonas.search.types import ask_info
-
-mpl.use("Agg")
-plt = mpl.pyplot
 
 RNG = np.random.default_rng(0)
 CURVES = {
     "ours": np.minimum.accumulate(RNG.exponential(1.0, (7, 5)), axis=1),
     "theirs": np.minimum.accumulate(RNG.exponential(2.0, (5, 4)), axis=1),
 }
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
-def edges(ax, i=0):
-    """The lower and upper edge of the i-th band: {x: (low, high)}."""
-    x, y = ax.collections[i].get_paths()[0].vertices.T
-    return {place: (y[x == place].min(), y[x == place].max()) for place in np.unique(x)}
-
-
-def labels(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def line(ax, label):
-    return next(line for line in ax.lines if line.get_label() == label)
 
 
 # Efficiency
@@ -145,163 +119,6 @@ def test_wrong_curves_are_refused_before_anything_is_drawn(curves, settings, say
     with pytest.raises(ValueError, match=says):
         plots.efficiency(curves, **settings)
     assert not plt.get_fignums()
-
-
-# Slices of a surrogate, here one whose two samples are known functions of the columns
-
-SPACE = bonas.Space(
-    rate=bonas.Float(1e-4, 1.0, log=True),
-    kind=bonas.Choice("p", "q", "r"),
-    depth=bonas.Int(1, 3),
-    width=bonas.Float(10.0, 20.0, when={"depth": (">=", 2)}),
-)
-AT = {"rate": 1e-2, "kind": "q", "depth": 2, "width": 15.0}
-
-
-def predict(state, x):
-    mean, std = jnp.stack([x[:, 0], 3.0 * x[:, 0]]), jnp.stack([0.3 + 0.0 * x[:, 0], 0.4 + x[:, 1]])
-    return Prediction(mean, std)
-
-
-SURROGATE = SimpleNamespace(predict=predict)  # all that a slice asks of a surrogate
-
-
-def score(x):
-    return -((x[:, 0] - 0.7) ** 2)
-
-
-def observed():
-    """On the slice through AT, off it, where width is inactive, and failed."""
-    rows = [AT, AT | {"rate": 1.0, "kind": "p"}, {"rate": 0.1, "kind": "q", "depth": 1}, AT | {"rate": 1e-3}]
-    data = bonas.dataset(jnp.stack([SPACE.encode(row) for row in rows]), jnp.array([1.0, 2.0, 3.0, 4.0]), capacity=6)
-    return data._replace(mask=data.mask.at[3].set(False))
-
-
-@pytest.fixture
-def panels():
-    return plots.posterior_slice(
-        SURROGATE,
-        None,
-        SPACE,
-        name_of_parameter="rate",
-        at=AT,
-        data=observed(),
-        objective=lambda key, u: 2.0 * u[0] - u[3],
-        acquisition=score,
-    )
-
-
-def test_samples_are_mixed_by_the_law_of_total_variance(panels):
-    """Means u and 3u, standard deviations 0.3 and 0.9 at "q": 2u, and u² + (0.3² + 0.9²) / 2."""
-    drawn = line(panels[0], "mean ± 2 standard deviations")
-    u = np.log10(drawn.get_xdata()) / 4 + 1
-    np.testing.assert_allclose(drawn.get_ydata(), 2 * u, atol=1e-12)
-    low, high = np.array(list(edges(panels[0]).values())).T
-    np.testing.assert_allclose(high - low, 4 * np.sqrt(u**2 + 0.45), rtol=1e-9)
-    np.testing.assert_allclose((high + low) / 2, 2 * u, atol=1e-9)
-
-
-def test_a_logarithmic_parameter_has_its_own_values_on_a_logarithmic_axis(panels):
-    x = line(panels[0], "mean ± 2 standard deviations").get_xdata()
-    np.testing.assert_allclose(x[[0, len(x) // 2, -1]], [1e-4, 1e-2, 1.0], rtol=1e-12)
-    assert panels[0].get_xscale() == panels[1].get_xscale() == "log"
-
-
-def test_the_objective_is_drawn_with_the_other_parameters_held(panels):
-    drawn = line(panels[0], "objective")
-    u = np.log10(drawn.get_xdata()) / 4 + 1
-    np.testing.assert_allclose(drawn.get_ydata(), 2 * u - 0.5, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("label", "points"), [("observed", [(1e-2, 1.0)]), ("observed off the slice", [(1.0, 2.0), (0.1, 3.0)])]
-)
-def test_observations_are_told_apart_by_whether_they_are_on_the_slice(panels, label, points):
-    np.testing.assert_allclose(line(panels[0], label).get_xydata(), points, rtol=1e-9)
-
-
-def test_the_highest_acquisition_is_marked(panels):
-    curve, mark = panels[1].lines
-    u = np.log10(curve.get_xdata()) / 4 + 1
-    np.testing.assert_allclose(curve.get_ydata(), -((u - 0.7) ** 2), atol=1e-12)
-    np.testing.assert_allclose(mark.get_xydata(), [[10 ** (4 * (0.7 - 1)), 0.0]], atol=1e-9)
-
-
-def test_a_slice_says_what_it_shows(panels):
-    assert [panels[0].get_ylabel(), panels[1].get_ylabel(), panels[1].get_xlabel()] == ["value", "acquisition", "rate"]
-    assert set(labels(panels[0])) == {
-        "mean ± 2 standard deviations",
-        "objective",
-        "observed",
-        "observed off the slice",
-        "highest acquisition",
-    }
-
-
-def test_standardised_values_are_drawn_in_their_own_units():
-    (ax,) = plots.posterior_slice(SURROGATE, None, SPACE, name_of_parameter="rate", at=AT, scale=(jnp.asarray(10.0), 5.0))
-    drawn = line(ax, "mean ± 2 standard deviations")
-    u = np.log10(drawn.get_xdata()) / 4 + 1
-    np.testing.assert_allclose(drawn.get_ydata(), 10 + 5 * 2 * u, atol=1e-12)
-    low, high = np.array(list(edges(ax).values())).T
-    np.testing.assert_allclose(high - low, 5 * 4 * np.sqrt(u**2 + 0.45), rtol=1e-9)
-
-
-def test_options_have_names_and_no_line_between_them():
-    (ax,) = plots.posterior_slice(SURROGATE, None, SPACE, name_of_parameter="kind", at=AT)
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["p", "q", "r"]
-    drawn = ax.containers[0].lines[0]
-    np.testing.assert_array_equal(drawn.get_xdata(), [0, 1, 2])
-    assert drawn.get_linestyle() == "None"
-
-
-def test_a_slice_goes_through_the_best_observation_unless_told_otherwise():
-    (ax,) = plots.posterior_slice(SURROGATE, None, SPACE, name_of_parameter="kind", data=observed())
-    np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata(), 2 * 0.5, atol=1e-12)  # the best is AT
-
-
-def test_a_parameter_that_becomes_active_along_the_slice_is_in_its_middle():
-    (ax,) = plots.posterior_slice(
-        SURROGATE,
-        None,
-        SPACE,
-        name_of_parameter="depth",
-        at={"rate": 0.1, "kind": "p", "depth": 1},
-        objective=lambda key, u: u[3],
-    )
-    np.testing.assert_allclose(line(ax, "objective").get_xydata(), [(1, 0.0), (2, 0.5), (3, 0.5)], atol=1e-12)
-
-
-def test_scores_without_bottom_leave_the_rest_readable():
-    """Near a known value log EI falls to −1000 and below: the panel shows what the nine tenths above are like."""
-    shape = lambda x: jnp.where(jnp.abs(x[:, 0] - 0.5) < 0.04, -1000.0, jnp.where(x[:, 0] < 0.01, -jnp.inf, x[:, 0]))  # noqa: E731
-    _, below = plots.posterior_slice(SURROGATE, None, SPACE, name_of_parameter="rate", at=AT, acquisition=shape)
-    low, high = below.get_ylim()
-    assert -1.0 < low < 0.1
-    assert 1.0 < high < 1.5
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({}, "name_of_parameter is one of rate, kind, depth, width; got None"),
-        ({"name_of_parameter": "momentum"}, "got 'momentum'"),
-        ({"name_of_parameter": "width", "at": {"rate": 0.1, "kind": "p", "depth": 1}}, "parameter 'width' has no meaning at"),
-        ({"name_of_parameter": "rate", "at": np.zeros((2, 4))}, r"one row of 4 columns; got shape \(2, 4\)"),
-        ({"name_of_parameter": "kind", "acquisition": lambda x: x}, r"here \(3,\); got shape \(3, 4\)"),
-        ({"name_of_parameter": "kind", "acquisition": lambda x: jnp.nan * x[:, 0]}, "no finite score"),
-    ],
-)
-def test_wrong_slices_are_refused_before_anything_is_drawn(settings, says):
-    with pytest.raises(ValueError, match=says):
-        plots.posterior_slice(SURROGATE, None, SPACE, **settings)
-    assert not plt.get_fignums()
-
-
-def test_too_few_axes_are_refused():
-    _, ax = plt.subplots()
-    with pytest.raises(ValueError, match="this figure has 2 panels; axes has 1"):
-        plots.posterior_slice(SURROGATE, None, SPACE, name_of_parameter="rate", at=AT, acquisition=score, axes=ax)
 
 
 # Choices of a run
