@@ -20,7 +20,7 @@ from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
 Score = Callable[[Array], Array]  # points (m, d) to scores (m,), to be maximised
-ClosedForm = Callable[..., Array]  # mean (s, m), std (s, m), best (s,) to scores (m,)
+ClosedForm = Callable[..., Array]  # mean (s, m), std (s, m), best (s, 1) to scores (m,), or (s, m), which are averaged
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,26 @@ class Acquisition:
 
 @cache
 def closed(function: ClosedForm, **settings) -> Acquisition:
-    """The acquisition of a closed form, such as closed(log_ei, xi=0.01). A search does this to a bare function itself."""
+    """The acquisition of a closed form, such as closed(log_ei, xi=0.01). A search does this to a bare function itself.
+
+    It is given mean and std (s, m) of s samples of the hyperparameters at m points, and the incumbent best (s, 1). Scores
+    of every sample are averaged; those that are averaged already, (m,), are taken as they are.
+    """
 
     def score(key, outlook: Outlook, memory):
-        return lambda x: function(*outlook.predict(x), outlook.best, **settings), memory
+        def scores(x: Array) -> Array:
+            mean, std = outlook.predict(x)
+            found = jnp.asarray(function(mean, std, outlook.best[:, None], **settings))
+            if found.shape == mean.shape:
+                return found.mean(axis=0)
+            if found.shape == mean.shape[1:]:
+                return found
+            raise ValueError(
+                f"an acquisition has a score for each point: of mean and std {mean.shape}, samples of the hyperparameters and "
+                f"points, it makes {mean.shape[1:]}, or {mean.shape} to be averaged; got {found.shape}"
+            )
+
+        return scores, memory
 
     return Acquisition(score)
 

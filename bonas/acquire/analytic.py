@@ -124,9 +124,9 @@ def _check(mean, std, best) -> Array:
     if jnp.ndim(mean) != 2 or jnp.shape(mean) != jnp.shape(std):
         raise ValueError(f"expected mean and std of one shape (s, m); got {jnp.shape(mean)} and {jnp.shape(std)}")
     best = jnp.asarray(best, mean.dtype)
-    if best.shape not in ((), mean.shape[:1]):
+    if best.shape not in ((), mean.shape[:1], (*mean.shape[:1], 1)):
         raise ValueError(f"expected best of shape () or ({mean.shape[0]},), one a sample; got {best.shape}")
-    return best[:, None] if best.ndim else best
+    return best.reshape(-1, 1) if best.ndim else best
 
 
 def _log_mean(scores: Array) -> Array:

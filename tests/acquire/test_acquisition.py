@@ -17,6 +17,7 @@ def scores(acquisition, outlook, points):
     return function(points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [log_ei, log_pi, lcb])
 def test_a_closed_form_scores_what_the_model_predicts(form, make_outlook, points):
     outlook = make_outlook()
@@ -51,6 +52,7 @@ def test_a_penalty_is_subtracted_with_its_weight(make_outlook, points):
     np.testing.assert_allclose(scores(acquisition, outlook, points), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_improvement_per_second_divides_by_the_cost_it_learned(make_outlook):
     """The log cost is linear in the first column: 6 points under a smooth kernel give its differences to a tenth."""
     at = make_outlook().data.x[:6]
@@ -64,6 +66,7 @@ def test_costs_of_one_size_change_nothing(make_outlook, points):
     np.testing.assert_allclose(scores(per_second(), outlook, points), scores(closed(log_ei), outlook, points), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_feasibility_adds_nothing_before_a_failure(make_outlook, points):
     outlook = make_outlook()
     np.testing.assert_array_equal(scores(feasible(), outlook, points), scores(closed(log_ei), outlook, points))
@@ -115,3 +118,31 @@ def test_models_of_their_own_are_told_of_options(make):
     scales = [leaf for path, leaf in jax.tree_util.tree_leaves_with_path(memory) if "lengthscale" in str(path)]
     assert scales
     assert all(leaf.shape[-1] == 4 for leaf in scales)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_a_function_of_every_sample_is_averaged(samples):
+    """What a reader writes first, best − mean + 2 std, is the same as the average of it."""
+    rng = np.random.default_rng(samples)
+    mean, std, best = (jnp.asarray(rng.uniform(size=size)) for size in ((samples, 5), (samples, 5), (samples,)))
+
+    class Known:
+        predict = staticmethod(lambda x: (mean, std))
+
+    outlook = Known()
+    outlook.best = best
+    each, _ = closed(lambda mean, std, best: best - mean + 2.0 * std).score(None, outlook, ())
+    averaged, _ = closed(lambda mean, std, best: (best - mean + 2.0 * std).mean(axis=0)).score(None, outlook, ())
+    expected = (np.asarray(best)[:, None] - np.asarray(mean) + 2.0 * np.asarray(std)).mean(axis=0)
+    np.testing.assert_allclose(each(None), expected, rtol=1e-12)
+    np.testing.assert_allclose(averaged(None), expected, rtol=1e-12)
+
+
+def test_scores_of_another_shape_are_refused():
+    class Known:
+        best = jnp.zeros(2)
+        predict = staticmethod(lambda x: (jnp.zeros((2, 5)), jnp.ones((2, 5))))
+
+    score, _ = closed(lambda mean, std, best: mean.sum()).score(None, Known(), ())
+    with pytest.raises(ValueError, match="a score for each point"):
+        score(None)

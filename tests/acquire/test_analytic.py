@@ -311,6 +311,7 @@ def test_a_bad_prediction_shows(acquisition):
     np.testing.assert_array_equal(np.isnan(bad), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ALL)
 def test_jit_and_vmap_change_nothing(acquisition):
     mean, std = (jnp.stack(part) for part in zip(*(candidates(seed) for seed in range(4)), strict=True))

@@ -23,6 +23,7 @@ def test_q_ei_agrees_with_quadrature(row, reference):
     assert abs(found - case["qEI"]) < 5 * error
 
 
+@pytest.mark.slow
 def test_q_ei_of_one_point_is_expected_improvement():
     normals = jax.random.normal(KEY, (400_000, 1))
     found = q_ei(jnp.array([0.2]), jnp.array([[0.49]]), 0.1, normals)
@@ -30,6 +31,7 @@ def test_q_ei_of_one_point_is_expected_improvement():
     assert abs(found - expected) < 5 * 0.7 / np.sqrt(400_000)
 
 
+@pytest.mark.slow
 def test_the_same_draws_make_q_ei_differentiable():
     normals = jax.random.normal(KEY, (1000, 2))
     cov = jnp.array([[1.0, 0.3], [0.3, 1.0]])
@@ -41,6 +43,7 @@ def test_the_same_draws_make_q_ei_differentiable():
         np.testing.assert_allclose(slope[i], numeric, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_without_pending_points_the_batch_acquisition_is_log_ei(make_outlook, points):
     outlook = make_outlook()
     found = batch_ei(8).score(KEY, outlook, ())[0](points)
@@ -48,6 +51,7 @@ def test_without_pending_points_the_batch_acquisition_is_log_ei(make_outlook, po
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_batch_acquisition_is_what_a_point_adds_to_q_ei(make_outlook, points):
     """q-EI of the pending and the point, minus that of the pending, by 400,000 draws of their joint distribution."""
     outlook = make_outlook(pending=PENDING)
@@ -91,6 +95,7 @@ def test_belief_takes_away_the_uncertainty_at_pending_points(make_outlook):
     assert (after < 0.2 * before).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", [thompson(), under_sampled(draws=3), under_sampled(draws=3, repaired=True)])
 def test_draws_make_the_points_of_a_batch_differ(acquisition, make_outlook):
     outlook = make_outlook()
@@ -98,6 +103,7 @@ def test_draws_make_the_points_of_a_batch_differ(acquisition, make_outlook):
     assert len(np.unique(np.asarray(picks), axis=0)) > 1
 
 
+@pytest.mark.slow
 def test_thompson_sampling_picks_a_point_as_often_as_it_is_the_best():
     """Two independent candidates with means 0 and 0.5 and unit deviations: the first is lower with probability Φ(0.5/√2).
 

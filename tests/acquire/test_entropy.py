@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.stats
 
 from bonas.acquire import entropy
@@ -39,6 +40,7 @@ def test_draws_of_the_minimum_have_the_quartiles_of_independent_candidates():
             assert abs((1 - survival) - share) < 5 * error + (0.0 if share == 0.5 else 0.01)
 
 
+@pytest.mark.slow
 def test_no_minimum_is_drawn_above_the_incumbent(make_outlook, points):
     """With every draw cut off at the incumbent, certain points far above it score almost nothing."""
     outlook = make_outlook()

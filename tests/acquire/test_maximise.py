@@ -23,6 +23,7 @@ def peak(at):
     return lambda x: -jnp.sum((x - at[None, :]) ** 2, axis=1)
 
 
+@pytest.mark.slow
 def test_a_peak_in_the_box_is_found_by_climbing():
     at = jnp.array([0.31, 0.77])
     found = refined(BOX, steps=60).maximise(KEY, peak(at), jnp.array([[0.5, 0.5]]), NOTHING, NONE)
@@ -36,6 +37,7 @@ def test_a_peak_outside_the_box_is_met_at_its_edge():
     assert (found.x <= 1.0).all()
 
 
+@pytest.mark.slow
 def test_climbing_does_better_than_the_candidates_it_began_with():
     at = jnp.array([0.123, 0.456])
     few = {"candidates": 16, "near": 8, "starts": 4}
@@ -53,6 +55,7 @@ def test_copies_of_the_best_points_find_a_needle_beside_them():
     assert near.score > -1.0 > far.score
 
 
+@pytest.mark.slow
 def test_integers_and_options_of_a_conditional_space_are_found_and_exist():
     target = MIXED.encode({"depth": 17, "rate": 0.25, "kind": "y", "width": 150})
     found = refined(MIXED).maximise(KEY, peak(target), MIXED.sample(KEY, 3), jnp.zeros((1, 4)), NONE)
@@ -63,6 +66,7 @@ def test_integers_and_options_of_a_conditional_space_are_found_and_exist():
     assert abs(config["rate"] - 0.25) < 0.05
 
 
+@pytest.mark.slow
 def test_enumeration_finds_the_best_point_there_is():
     values = jax.random.normal(KEY, (30,))
     points = np.asarray(FINITE.points())

@@ -11,6 +11,7 @@ from bonas.acquire.portfolio import improvement_over
 KEY = jax.random.key(0)
 
 
+@pytest.mark.slow
 def test_the_challenger_is_scored_by_its_improvement_over_the_leader(make_outlook, points):
     """Against 200,000 joint draws, within five standard errors."""
     outlook = make_outlook()
@@ -24,6 +25,7 @@ def test_the_challenger_is_scored_by_its_improvement_over_the_leader(make_outloo
     np.testing.assert_array_less(np.abs(np.exp(score) - gain.mean(axis=0)), 5 * error)
 
 
+@pytest.mark.slow
 def test_beta_of_one_is_the_leader_and_of_zero_the_challenger(make_outlook):
     outlook = make_outlook()
     leader, _ = pick(top_two(beta=1.0), KEY, outlook, ())
@@ -39,6 +41,7 @@ def test_a_beta_that_is_no_probability_is_refused():
         top_two(beta=1.5)
 
 
+@pytest.mark.slow
 def test_members_gain_what_the_model_now_thinks_of_their_nominees(make_outlook):
     outlook = make_outlook()
     acquisition = hedge(log_ei, greedy, lcb)
