@@ -35,7 +35,7 @@ from bonas.nets.train import STATUSES as STATUSES
 from bonas.nets.train import Result as Result
 from bonas.nets.train import evaluate as evaluate
 from bonas.nets.train import train as train
+from bonas.nets.vi_many import train_vi_many as train_vi_many
 from bonas.nets.vi_train import Course as Course
 from bonas.nets.vi_train import Traits as Traits
 from bonas.nets.vi_train import train_vi as train_vi
-from bonas.nets.vi_train import train_vi_many as train_vi_many

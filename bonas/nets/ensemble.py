@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from bonas.nets.epoch import Run
 from bonas.nets.mlp import Architecture, Params, Shape, apply, init
 from bonas.nets.settings import Examples, Hyper, Settings, check
 from bonas.nets.train import DIVERGED, begin, fit
@@ -98,7 +99,7 @@ def train_ensemble(
         own = hyper._replace(epochs=jnp.where(number < members, jnp.asarray(epochs, jnp.int32), 0))
         train_key = jax.random.fold_in(member_key, _TRAIN)
         mask, params = _begin(train_key, shape, network, settings.initial, data.x.dtype, view.columns)
-        result = fit(train_key, shape, settings, network, own, seen, mask, params)
+        result = fit(Run(train_key, shape, settings, network, own, seen, mask), params)
         outputs = apply(shape, result.params, data.x, network)
         last = result.losses[jnp.maximum(result.epochs - 1, 0)]
         finite = jnp.isfinite(outputs).all() & (result.status != DIVERGED)
@@ -136,7 +137,7 @@ class _Member(NamedTuple):
     fine: Array  # () bool: and its predictions vary as they should
 
 
-def sound(outputs: Array, targets: Array, weight: Array | None = None, *, share: float = SHARE) -> Array:
+def sound(outputs: Array, targets: Array, weight: Array | None = None) -> Array:
     """() bool: whether predictions (n, c) vary over training rows about as much as the targets (n, c) do.
 
     Wilton leaves out networks "on the basis of variability in predictions", which lost too many weights; his rule is not
@@ -148,7 +149,7 @@ def sound(outputs: Array, targets: Array, weight: Array | None = None, *, share:
     """
     weight = jnp.ones(len(outputs), outputs.dtype) if weight is None else weight
     ours, theirs = _spread(outputs, weight), _spread(targets, weight)
-    return (theirs == 0.0) | ((ours >= share * theirs) & (ours * share <= theirs))
+    return (theirs == 0.0) | ((ours >= SHARE * theirs) & (ours * SHARE <= theirs))
 
 
 def _spread(values: Array, weight: Array) -> Array:

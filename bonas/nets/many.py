@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from bonas.configure import for_long_arrays
+from bonas.nets.epoch import Run
 from bonas.nets.mlp import Architecture, Shape, check_architecture, resize
 from bonas.nets.settings import Examples, Hyper, Settings, check
 from bonas.nets.train import Result, begin, fit
@@ -71,9 +72,7 @@ def _check(n: int, shape: Shape, settings: Settings, architectures: Architecture
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((architectures, hyper))):
         raise ValueError("train_many sorts networks by their width: call it outside jit, or use jax.vmap of nets.train inside")
     check(shape, settings, hyper, data, n)
-    check_architecture(shape, architectures)
-    if n == 0 or any(jnp.shape(leaf)[:1] != (n,) for leaf in jax.tree.leaves(architectures)):
-        raise ValueError(f"expected architectures with a leading axis of {n} > 0, one a key; see nets.stack")
+    check_architecture(shape, architectures, n)
     if lanes is not None and (isinstance(lanes, bool) or not isinstance(lanes, int) or lanes < 1):
         raise ValueError(f"lanes must be a whole number of at least 1; got {lanes!r}")
 
@@ -107,13 +106,13 @@ _begin = jax.jit(begin, static_argnames=("initial", "dtype"))
 def _fit_alone(networks, shape, settings, data) -> Result:
     """The result of one network, with its leading axis of 1: loops and branches are its own."""
     key, architecture, hyper, mask, params = _pick(networks, 0)
-    return jax.tree.map(lambda leaf: leaf[None], fit(key, shape, settings, architecture, hyper, data, mask, params))
+    return jax.tree.map(lambda leaf: leaf[None], fit(Run(key, shape, settings, architecture, hyper, data, mask), params))
 
 
 @partial(jax.jit, compiler_options=for_long_arrays())
 def _fit_together(networks, shape, settings, data) -> Result:
     def one(key, architecture, hyper, mask, params):
-        return fit(key, shape, settings, architecture, hyper, data, mask, params, axis="lanes")
+        return fit(Run(key, shape, settings, architecture, hyper, data, mask), params, axis="lanes")
 
     return jax.vmap(one, axis_name="lanes")(*networks)
 

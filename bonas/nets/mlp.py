@@ -107,8 +107,11 @@ def stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
 
 
-def check_architecture(shape: Shape, architecture: Architecture) -> None:
-    """Refuse what does not fit into the shape; values only where they are known, outside `jit`."""
+def check_architecture(shape: Shape, architecture: Architecture, networks: int | None = None) -> None:
+    """Refuse what does not fit into the shape; values only where they are known, outside `jit`.
+
+    networks: the leading axis of a population, which has one architecture a key.
+    """
     if jnp.shape(architecture.widths)[-1:] != (shape.depth,):
         raise ValueError(f"expected {shape.depth} widths, as many as the shape is deep; got {jnp.shape(architecture.widths)}")
     limits = {
@@ -121,6 +124,9 @@ def check_architecture(shape: Shape, architecture: Architecture) -> None:
             continue
         if not ((np.asarray(value) >= low) & (np.asarray(value) <= high)).all():
             raise ValueError(f"{name} must be between {low} and {high} in this shape; got {value}")
+    leads = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(architecture)}
+    if networks is not None and (networks == 0 or leads != {(networks,)}):
+        raise ValueError(f"expected architectures with a leading axis of {networks} > 0, one a key; see nets.stack")
 
 
 def depth_of(architecture: Architecture) -> Array:

@@ -15,9 +15,9 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.nets.losses import named
+from bonas.nets.epoch import FOR_MASK, FOR_START, Run, limit, one_epoch
 from bonas.nets.mlp import Architecture, Params, Shape, apply, check_architecture, flat, init, masks, unflat
-from bonas.nets.optimisers import decayed, direction, keep_mask, learning_rates, limited
+from bonas.nets.optimisers import direction
 from bonas.nets.settings import Examples, Hyper, Settings, check
 
 # How a run ended; Result.status is a position in this list.
@@ -29,9 +29,6 @@ STATUSES = (
     "diverged",
 )
 RUNNING, COMPLETE, SETTLED, STALE, DIVERGED = range(len(STATUSES))
-
-# What the key of a run is folded with for each of its uses.
-_MASK, _INITIAL, _ORDER, _DROP_INPUTS, _DROP_UNITS = range(5)
 
 
 class Result(NamedTuple):
@@ -68,18 +65,6 @@ class State(NamedTuple):
     best: Best | None
 
 
-class _Run(NamedTuple):
-    """Everything that stays the same during a run; never leaves this file."""
-
-    key: Array
-    shape: Shape
-    settings: Settings
-    architecture: Architecture
-    hyper: Hyper
-    data: Examples
-    mask: Params
-
-
 def train(
     key: Array,
     shape: Shape,
@@ -96,31 +81,18 @@ def train(
     params: where to start, in place of a draw; zeroed where the architecture has no parameters.
     axis: the name that `vmap` has for the axis of networks; it saves validation between checkpoints.
     """
-    check(shape, settings, hyper, data)
-    check_architecture(shape, architecture)
-    mask, drawn = begin(key, shape, architecture, settings.initial, data.x.dtype)
-    return fit(key, shape, settings, architecture, hyper, data, mask, drawn if params is None else params, axis)
+    run, drawn = _ready(key, shape, settings, architecture, hyper, data)
+    return fit(run, drawn if params is None else params, axis)
 
 
 def begin(key: Array, shape: Shape, architecture: Architecture, initial: str, dtype) -> tuple[Params, Params]:
     """The mask of a network and the parameters that it starts from. They do not depend on what it is padded to."""
-    mask = masks(jax.random.fold_in(key, _MASK), shape, architecture)
-    return mask, init(jax.random.fold_in(key, _INITIAL), shape, architecture, mask, initial, dtype)
+    mask = masks(jax.random.fold_in(key, FOR_MASK), shape, architecture)
+    return mask, init(jax.random.fold_in(key, FOR_START), shape, architecture, mask, initial, dtype)
 
 
-def fit(
-    key: Array,
-    shape: Shape,
-    settings: Settings,
-    architecture: Architecture,
-    hyper: Hyper,
-    data: Examples,
-    mask: Params,
-    params: Params,
-    axis: str | None = None,
-) -> Result:
+def fit(run: Run, params: Params, axis: str | None = None) -> Result:
     """`train` from a given mask and given parameters."""
-    run = _Run(key, shape, settings, architecture, hyper, data, mask)
 
     def unfinished(state):
         live = state.status == RUNNING
@@ -132,10 +104,17 @@ def fit(
 
 def start(key: Array, shape: Shape, settings: Settings, architecture: Architecture, hyper: Hyper, data: Examples) -> State:
     """A run before its first epoch, for `go_on`."""
+    return _start(*_ready(key, shape, settings, architecture, hyper, data))
+
+
+def _ready(
+    key: Array, shape: Shape, settings: Settings, architecture: Architecture, hyper: Hyper, data: Examples
+) -> tuple[Run, Params]:
+    """A run that was checked, and the parameters that it starts from."""
     check(shape, settings, hyper, data)
     check_architecture(shape, architecture)
     mask, params = begin(key, shape, architecture, settings.initial, data.x.dtype)
-    return _start(_Run(key, shape, settings, architecture, hyper, data, mask), params)
+    return Run(key, shape, settings, architecture, hyper, data, mask), params
 
 
 def go_on(
@@ -152,8 +131,8 @@ def go_on(
 
     In as many parts as one likes it is the run of `train`, epoch by epoch: for searches that look before they train on.
     """
-    mask = masks(jax.random.fold_in(key, _MASK), shape, architecture)
-    run = _Run(key, shape, settings, architecture, hyper, data, mask)
+    mask = masks(jax.random.fold_in(key, FOR_MASK), shape, architecture)
+    run = Run(key, shape, settings, architecture, hyper, data, mask)
 
     def unfinished(state):
         return (state.status == RUNNING) & (state.epoch < until)
@@ -167,13 +146,7 @@ def evaluate(shape: Shape, settings: Settings, params: Params, architecture: Arc
     return jnp.stack([jnp.mean(measure(outputs, y)) for measure in settings.measures])
 
 
-def _limit(run: _Run) -> Array:
-    """The epochs that this network may train."""
-    most = jnp.asarray(run.settings.max_epochs, jnp.int32)
-    return most if run.hyper.epochs is None else jnp.minimum(jnp.asarray(run.hyper.epochs, jnp.int32), most)
-
-
-def _start(run: _Run, params: Params) -> State:
+def _start(run: Run, params: Params) -> State:
     dtype, settings, validates = run.data.x.dtype, run.settings, run.data.valid_x is not None
     vector = jnp.where(flat(run.mask), flat(params).astype(dtype), 0.0)
     zero = jnp.zeros((), jnp.int32)
@@ -181,7 +154,7 @@ def _start(run: _Run, params: Params) -> State:
     return State(
         epoch=zero,
         epochs=zero,
-        status=jnp.where(_limit(run) > 0, RUNNING, COMPLETE).astype(jnp.int32),
+        status=jnp.where(limit(run) > 0, RUNNING, COMPLETE).astype(jnp.int32),
         params=vector,
         moments=direction(settings.optimiser, run.hyper, dtype).init(vector),
         losses=jnp.full(settings.max_epochs, jnp.nan, dtype),
@@ -190,10 +163,10 @@ def _start(run: _Run, params: Params) -> State:
     )
 
 
-def _advance(run: _Run, state: State) -> State:
+def _advance(run: Run, state: State) -> State:
     """The state after one more epoch; that of a network which has ended does not change."""
     live, number = state.status == RUNNING, state.epoch + 1
-    params, moments, loss = _epoch(run, state)
+    params, moments, loss = one_epoch(run, state.params, state.moments, state.epoch)
     finite = jnp.isfinite(loss) & jnp.isfinite(params).all()
     params, moments = optax.tree.where(live & finite, (params, moments), (state.params, state.moments))
     metrics, best = _validate(run, state, params, live & finite)
@@ -204,7 +177,7 @@ def _advance(run: _Run, state: State) -> State:
     if best is not None and run.settings.patience is not None:
         stale = best.stale >= run.settings.patience
     enough = number >= run.settings.min_epochs
-    conditions = [~finite, enough & settled, enough & stale, number >= _limit(run)]
+    conditions = [~finite, enough & settled, enough & stale, number >= limit(run)]
     status = jnp.select(conditions, [DIVERGED, SETTLED, STALE, COMPLETE], RUNNING)
     return State(
         epoch=number,
@@ -218,78 +191,7 @@ def _advance(run: _Run, state: State) -> State:
     )
 
 
-def _epoch(run: _Run, state: State) -> tuple[Array, Any, Array]:
-    """Parameters and the optimiser's state after every row was used once, and the mean loss of the rows."""
-    data, settings, hyper, dtype = run.data, run.settings, run.hyper, run.data.x.dtype
-    weight = jnp.ones(len(data.x), dtype) if data.weight is None else data.weight.astype(dtype)
-    order_key = jax.random.fold_in(jax.random.fold_in(run.key, _ORDER), state.epoch)
-    rows, weights = batches(order_key, weight, settings.batch or len(data.x), settings.shuffle)
-    mask, rates = flat(run.mask), learning_rates(settings.optimiser, hyper, run.shape, dtype)
-    steps = (_limit(run) * len(rows)).astype(dtype)
-
-    def update(carry, batch):
-        params, moments = carry
-        i, index, weight = batch
-        step = state.epoch * len(rows) + i
-        now = _scheduled(run, step.astype(dtype), steps)
-        x, y = (data.x, data.y) if len(rows) == 1 else (data.x[index], data.y[index])
-        loss, gradient = jax.value_and_grad(_loss)(params, now, step, x, y, weight)
-        optimiser = direction(settings.optimiser, now.hyper, dtype)
-        updates, moments = optimiser.update(jnp.where(mask, gradient, 0.0), moments, params)
-        factor = settings.schedule(step.astype(dtype), steps)
-        params = limited(params - factor * rates * decayed(updates, params, hyper, run.shape), hyper, run.shape)
-        return (params, moments), loss * jnp.sum(weight)
-
-    numbered = (jnp.arange(len(rows), dtype=jnp.int32), rows, weights)
-    (params, moments), losses = jax.lax.scan(update, (state.params, state.moments), numbered)
-    return params, moments, jnp.sum(losses) / jnp.sum(weights)
-
-
-def _scheduled(run: _Run, step: Array, steps: Array) -> _Run:
-    """The run with the momentum and the dropout of one update."""
-    settings = run.settings
-
-    def times(value, schedule):
-        return None if value is None else jnp.asarray(value, step.dtype) * schedule(step, steps)
-
-    hyper = run.hyper._replace(
-        momentum=times(run.hyper.momentum, settings.momentum_schedule),
-        dropout=times(run.hyper.dropout, settings.dropout_schedule),
-        input_dropout=times(run.hyper.input_dropout, settings.dropout_schedule),
-    )
-    return run._replace(hyper=hyper)
-
-
-def batches(key: Array, weight: Array, size: int, shuffle: bool) -> tuple[Array, Array]:
-    """Each of the n rows once, as batches (n / size, size), and how much they count, from weight (n,).
-
-    The last batch is filled with rows that count nothing.
-    """
-    n = len(weight)
-    count = -(-n // size)
-    order = jnp.arange(n)
-    if shuffle and count > 1:
-        order = jnp.argsort(jax.random.bits(key, (n,)))
-        weight = weight[order]
-    room = (0, count * size - n)
-    return jnp.pad(order, room).reshape(count, size), jnp.pad(weight, room).reshape(count, size)
-
-
-def _loss(params: Array, run: _Run, step: Array, x: Array, y: Array, weight: Array) -> Array:
-    """The weighted mean of the rows' losses, with units dropped if any are."""
-    shape, hyper, dtype, keep = run.shape, run.hyper, x.dtype, None
-    if hyper.input_dropout is not None:
-        drop_key = jax.random.fold_in(jax.random.fold_in(run.key, _DROP_INPUTS), step)
-        x = x * keep_mask(drop_key, jnp.asarray(hyper.input_dropout, dtype)[None], (1, len(x), shape.inputs), dtype)[0]
-    if hyper.dropout is not None:
-        drop_key = jax.random.fold_in(jax.random.fold_in(run.key, _DROP_UNITS), step)
-        rates = jnp.broadcast_to(jnp.asarray(hyper.dropout, dtype), (shape.depth,))
-        keep = keep_mask(drop_key, rates, (shape.depth, len(x), shape.width), dtype)
-    losses = named(run.settings.loss)(apply(shape, unflat(params, shape), x, run.architecture, keep), y)
-    return jnp.sum(losses * weight) / jnp.maximum(jnp.sum(weight), jnp.finfo(dtype).tiny)
-
-
-def _validate(run: _Run, state: State, params: Array, fine: Array) -> tuple[Array | None, Best | None]:
+def _validate(run: Run, state: State, params: Array, fine: Array) -> tuple[Array | None, Best | None]:
     """The metrics and the best parameters after this epoch, if it is a checkpoint."""
     data, settings, best, epochs = run.data, run.settings, state.best, jnp.asarray(run.settings.checkpoint_epochs)
     if state.metrics is None:
@@ -309,13 +211,13 @@ def _validate(run: _Run, state: State, params: Array, fine: Array) -> tuple[Arra
     return metrics, optax.tree.where(better, found, best._replace(stale=best.stale + (due & fine)))
 
 
-def _measure(run: _Run, params: Array) -> Array:
+def _measure(run: Run, params: Array) -> Array:
     """The metrics (k,) on the validation rows."""
     x, y = jnp.asarray(run.data.valid_x), jnp.asarray(run.data.valid_y)
     return evaluate(run.shape, run.settings, unflat(params, run.shape), run.architecture, x, y)
 
 
-def _finish(run: _Run, state: State) -> Result:
+def _finish(run: Run, state: State) -> Result:
     diverged, best = state.status == DIVERGED, state.best
     vector, kept = state.params, state.epochs - diverged
     if best is not None:  # none was found where a run ends before its first checkpoint

@@ -1,11 +1,9 @@
-"""Training of variational networks: the bound climbed by Adam, with scores at checkpoints, one network or a population.
+"""Training of a variational network: the bound climbed by Adam, with scores at checkpoints.
 
 A network trains from checkpoint to checkpoint and may stop after any of them: `advance` goes on where it was.
 """
 
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,15 +14,12 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.configure import for_long_arrays
 from bonas.nets.bnn_vi import VI, Scores, Variational, divergence, expected_log_likelihood, init, sample_outputs, scores
-from bonas.nets.mlp import Architecture, Params, Shape, check_architecture, flat, masks, resize, unflat
+from bonas.nets.mlp import Architecture, Params, Shape, check_architecture, flat, masks, unflat
 from bonas.nets.pruning import active, unit_divergence
 from bonas.nets.settings import Examples
 
-_NARROWEST = 16  # units: below this a narrower shape saves no time
 _AT_ONCE = 10  # draws of all scored rows that are in memory together
-_LANES = 64  # networks that an accelerator trains at once
 _MASK, _INITIAL, _ORDER, _NOISE, _SCORE = range(5)  # what the key of a network is folded with
 
 
@@ -84,14 +79,6 @@ class Checkpoint(NamedTuple):
     active: Array  # (depth,) units in use (H-S5)
 
 
-class Population(NamedTuple):
-    """Networks that were trained, in one shape."""
-
-    q: Variational  # (networks, ...)
-    checkpoints: Checkpoint  # (networks, c, ...)
-    seconds: np.ndarray  # (networks, c) of training up to each checkpoint, compiling and scoring included
-
-
 class Run(NamedTuple):
     """A network to train, and all that it is told."""
 
@@ -108,66 +95,15 @@ def train_vi(
     key: Array, shape: Shape, vi: VI, course: Course, architecture: Architecture, traits: Traits, data: Examples
 ) -> tuple[Variational, Checkpoint]:
     """Train one network; its scores have a leading axis of checkpoints. A pure function for `jit` and `vmap`."""
-    _check(shape, vi, course, traits, data)
+    check_vi(shape, vi, course, traits, data)
     check_architecture(shape, architecture)
     run = Run(key, shape, vi, course, architecture, traits, data)
     state, found = jax.lax.scan(partial(advance, run), begin(run), jnp.asarray(course.checkpoints, jnp.int32))
     return unpack(state.vector, shape), found
 
 
-def train_vi_many(
-    keys: Array,
-    shape: Shape,
-    vi: VI,
-    course: Course,
-    architectures: Architecture,
-    traits: Traits,
-    data: Examples,
-    *,
-    lanes: int | None = None,
-) -> Population:
-    """Train one network a key: any widths and depths within the shape, and other traits for each, in one call.
-
-    architectures: leaves with a leading axis. traits: leaves with a leading axis, or () for all networks.
-    lanes: networks trained at once by `vmap`; by default one on a CPU, where that is fastest, and many on accelerators.
-
-    Call it outside `jit`. Networks are sorted by depth and padded width, and each such size is compiled once. Their random
-    numbers depend on that size and on nothing else in the population.
-    """
-    n = len(keys)
-    lanes = lanes or (1 if jax.default_backend() == "cpu" else _LANES)
-    _check(shape, vi, course, traits, data)
-    check_architecture(shape, architectures)
-    if n == 0 or any(jnp.shape(leaf)[:1] != (n,) for leaf in jax.tree.leaves(architectures)):
-        raise ValueError(f"expected architectures with a leading axis of {n} > 0, one a key; see nets.stack")
-    every = Traits(*(np.broadcast_to(np.asarray(leaf, data.x.dtype), (n,)) for leaf in traits))
-    chosen = jax.tree.map(np.asarray, architectures)
-    sizes = [size_of(shape, widths) for widths in chosen.widths]
-    found: dict[int, tuple] = {}
-    for small in sorted(set(sizes), key=lambda size: (-size.width, -size.depth)):
-        members = [i for i in range(n) if sizes[i] == small]
-        for chunk in (members[at : at + lanes] for at in range(0, len(members), lanes)):
-            full = chunk + chunk[:1] * (lanes - len(chunk))  # idle lanes repeat the first
-            several = jax.tree.map(lambda leaf, full=full: leaf[np.asarray(full)], (keys, chosen, every))
-            found |= dict(zip(chunk, _trained(small, shape, vi, course, several, data), strict=False))
-    together = jax.tree.map(lambda *leaves: np.stack(leaves), *(found[i] for i in range(n)))
-    return Population(*together)
-
-
-def size_of(shape: Shape, widths: np.ndarray) -> Shape:
-    """The shape that a network of these widths is trained in: its depth, and its padded width."""
-    wide = padded(int(widths.max()))
-    return replace(shape, width=min(wide, shape.width), depth=max(int((widths > 0).sum()), 1))
-
-
-def padded(width: int) -> int:
-    """The width that networks of about this one share a program in: a power of two, from 128 on a multiple of 32."""
-    if width > 128:  # its work is a multiple of that of a narrow network, and so is what padding wastes
-        return -(-width // 32) * 32
-    return max(_NARROWEST, 1 << (max(width, 1) - 1).bit_length())
-
-
-def _check(shape: Shape, vi: VI, course: Course, traits: Traits, data: Examples) -> None:
+def check_vi(shape: Shape, vi: VI, course: Course, traits: Traits, data: Examples) -> None:
+    """Refuse what does not fit together; values only where they are known, outside `jit`."""
     outputs = 1 + vi.head
     if data.x.ndim != 2 or data.x.shape[1] != shape.inputs or data.y.ndim != 2 or data.y.shape[1] != 1:
         raise ValueError(f"expected rows of {shape.inputs} inputs and one target; got {data.x.shape} and {data.y.shape}")
@@ -182,48 +118,6 @@ def _check(shape: Shape, vi: VI, course: Course, traits: Traits, data: Examples)
     for name, value in traits._asdict().items():
         if not isinstance(value, jax.core.Tracer) and not (np.asarray(value) > 0.0).all():
             raise ValueError(f"{name} must be positive; got {value}")
-
-
-def _trained(small: Shape, shape: Shape, vi: VI, course: Course, several, data: Examples) -> Iterator[tuple]:
-    """Networks of one size, trained together: (q in the whole shape, checkpoints, seconds) of each."""
-    keys, chosen, every = several
-    first = np.argsort(chosen.widths == 0, axis=1, kind="stable")  # layers that are there come first
-    widths = np.take_along_axis(chosen.widths, first, axis=1)
-    run = Run(keys, small, vi, course, chosen._replace(widths=widths[:, : small.depth]), every, data)
-    state, found, seconds, started = _begin(run), [], [], time.perf_counter()
-    for end in course.checkpoints:
-        state, at = _advance(run, state, np.int32(end))
-        units = np.pad(at.active, ((0, 0), (0, shape.depth - small.depth)))  # layers that are not there have none
-        found.append(jax.tree.map(np.asarray, at)._replace(active=units))
-        seconds.append(time.perf_counter() - started)
-    for lane in range(len(keys)):
-        q = jax.tree.map(np.asarray, unpack(state.vector[lane], small))
-        q = Variational(resize(q.mean, shape), resize(q.log_std, shape), q.log_noise)
-        yield q, jax.tree.map(lambda *leaves, lane=lane: np.stack([leaf[lane] for leaf in leaves]), *found), np.stack(seconds)
-
-
-def _each(function, run: Run, *state):
-    """The function of every network of a run, by `vmap`, or without it for one."""
-    arrays = (run.key, run.architecture, run.traits)
-
-    def one(arrays, *state):
-        key, architecture, traits = arrays
-        return function(run._replace(key=key, architecture=architecture, traits=traits), *state)
-
-    if len(run.key) > 1:
-        return jax.vmap(one)(arrays, *state)
-    alone = one(*jax.tree.map(lambda leaf: leaf[0], (arrays, *state)))
-    return jax.tree.map(lambda leaf: leaf[None], alone)
-
-
-@jax.jit
-def _begin(run: Run) -> Training:
-    return _each(begin, run)
-
-
-@partial(jax.jit, compiler_options=for_long_arrays())
-def _advance(run: Run, state: Training, end: Array) -> tuple[Training, Checkpoint]:
-    return _each(lambda run, state: advance(run, state, end), run, state)
 
 
 def begin(run: Run, **start: float) -> Training:

@@ -12,6 +12,7 @@ from bonas import nets
 from bonas.data import Dataset, clean
 from bonas.gp import Prediction, affine, basis
 from bonas.infer.target import choose
+from bonas.nets.epoch import Run
 from bonas.nets.mlp import Params, masks
 from bonas.nets.train import DIVERGED
 from bonas.nets.train import begin as begin_network
@@ -108,7 +109,7 @@ def _last_layer(recipe: _Recipe, space: Space | None) -> Surrogate:
         rows = nets.Examples(inputs(known.x), known.y.astype(jnp.float32), weight=known.mask[:, 0].astype(jnp.float32))
         settings = nets.Settings(optimiser="adam", batch=None, max_epochs=recipe.steps, schedule=nets.cosine)
         hyper = nets.Hyper(learning_rate=recipe.learning_rate, weight_decay=recipe.weight_decay or None)
-        result = fit_network(train_key, shape, settings, network, hyper, rows, mask, start)
+        result = fit_network(Run(train_key, shape, settings, network, hyper, rows, mask), start)
         fine = result.status != DIVERGED
         params = choose(fine | ~state.fitted, result.params, state.params)
         fitted, info = regression.fit(regression_key, seen(params, data), state.regression)

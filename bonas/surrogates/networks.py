@@ -12,6 +12,7 @@ from bonas import nets
 from bonas.data import Dataset, clean
 from bonas.gp import Prediction
 from bonas.infer.target import choose
+from bonas.nets.epoch import Run
 from bonas.nets.mlp import Params, masks
 from bonas.nets.train import DIVERGED, begin
 from bonas.nets.train import fit as fit_network
@@ -102,7 +103,7 @@ def _ensemble(recipe: _Recipe, space: Space | None) -> Surrogate:
         def one(start, prior):
             rest = y - recipe.prior * nets.apply(shape, prior, x, network)
             rows = nets.Examples(x, rest, weight=weight)
-            return fit_network(_no_key(), shape, settings, network, hyper, rows, mask, start)
+            return fit_network(Run(_no_key(), shape, settings, network, hyper, rows, mask), start)
 
         return jax.vmap(one)(start, prior)
 

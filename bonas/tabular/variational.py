@@ -12,7 +12,8 @@ from bonas.configure import for_long_arrays
 from bonas.nets.bnn_vi import VI, draw_weights
 from bonas.nets.mlp import Architecture, Params, Shape, apply, masks
 from bonas.nets.settings import Examples
-from bonas.nets.vi_train import Course, Run, Traits, climb, size_of, unpack
+from bonas.nets.vi_many import size_of
+from bonas.nets.vi_train import Course, Run, Traits, climb, unpack
 from bonas.nets.vi_train import Training as State
 from bonas.nets.vi_train import begin as start
 from bonas.tabular.look import Look

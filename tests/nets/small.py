@@ -1,6 +1,10 @@
 """Networks of exactly the shape they have, and their training, in plain numpy: what a padded one must agree with."""
 
+import jax
 import numpy as np
+
+from bonas import nets
+from bonas.nets import mlp
 
 FUNCTIONS = {  # value, and derivative from the value
     "relu": (lambda z: np.maximum(z, 0.0), lambda a: (a > 0).astype(a.dtype)),
@@ -18,6 +22,20 @@ def cut(params, widths, inputs):
         layers.append((params[name]["kernel"][place][:before, :width], params[name]["bias"][place][:width]))
         before = width
     return [*layers, (params["last"]["kernel"][:before], params["last"]["bias"])]
+
+
+def line(kernel, bias):
+    """Parameters of the network with two inputs, one output and no hidden layer, and its layers for the plain version."""
+    first = {"kernel": np.zeros((2, 1)), "bias": np.zeros(1)}
+    hidden = {"kernel": np.zeros((0, 1, 1)), "bias": np.zeros((0, 1))}
+    return {"first": first, "hidden": hidden, "last": {"kernel": kernel, "bias": bias}}, [(kernel, bias)]
+
+
+def same(found, expected, **tolerance):
+    """Assert that layers agree."""
+    for pair, other in zip(found, expected, strict=True):
+        for leaf, known in zip(pair, other, strict=True):
+            np.testing.assert_allclose(leaf, known, **tolerance)
 
 
 def activations(layers, x, activation):
@@ -89,3 +107,21 @@ def train(layers, x, y, activation, optimiser, batches):
             change, memory[i] = update(leaf, memory[i], step)
             leaves[i] = leaves[i] + change
     return list(zip(leaves[::2], leaves[1::2], strict=True)), np.array(losses)
+
+
+def check_descent(known, train, shape, settings):
+    """One epoch of single-point descent from the parameters of the reference, in its order, ends at its parameters."""
+    kernels, biases = [np.array(w).T for w in known["W0"]], [np.array(b) for b in known["b0"]]
+    exact = {
+        "first": {"kernel": kernels[0], "bias": biases[0]},
+        "hidden": {"kernel": kernels[1][None], "bias": biases[1][None]},
+        "last": {"kernel": kernels[2], "bias": biases[2]},
+    }
+    x, y = np.array(known["X"]).T, np.array(known["Y"]).T
+    data = nets.examples(x[known["order"]], y[known["order"]], x, y, dtype="float64")
+    hyper, network = nets.Hyper(learning_rate=known["eta"]), nets.architecture(shape, (3, 2))
+    found = train(jax.random.key(0), shape, settings, network, hyper, data, params=mlp.resize(exact, shape))
+    for (kernel, bias), weight, level in zip(cut(found.params, (3, 2), 2), known["W_after"], known["b_after"], strict=True):
+        np.testing.assert_allclose(kernel, np.array(weight).T, rtol=1e-12)
+        np.testing.assert_allclose(bias, level, rtol=1e-12)
+    np.testing.assert_allclose(found.final[0], known["cost_after"], rtol=1e-12)

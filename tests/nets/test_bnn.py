@@ -56,6 +56,7 @@ def energy(network, stored):
     return jax.jit(jax.value_and_grad(lambda position: model.energy(bnn, position, precisions, data)))
 
 
+@pytest.mark.slow
 def test_the_energy_and_its_gradient_are_those_stored(network, stored, energy):
     value, gradient = energy(_weights(network[0], stored["q0"]))
     np.testing.assert_allclose(value, stored["energy"], rtol=1e-12)
@@ -84,6 +85,7 @@ def test_a_trajectory_ends_where_the_stored_one_does_and_runs_backwards(network,
     np.testing.assert_allclose(_flat(back), stored["q0"], atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_trajectory_preserves_volume(network, stored, energy):
     run, bnn, k = _trajectory(stored, energy), network[0], len(stored["q0"])
 
@@ -133,6 +135,7 @@ def test_gibbs_draws_from_the_conditionals(network, stored):
 # What is printed
 
 
+@pytest.mark.slow
 def test_the_energy_is_that_of_the_posterior_and_the_printed_ones_are_not():
     """exp(−E) of f = wx + b, summed over a grid, has the moments of Bayesian linear regression, which are known exactly.
 
@@ -170,6 +173,7 @@ def test_the_energy_is_that_of_the_posterior_and_the_printed_ones_are_not():
 # The model
 
 
+@pytest.mark.slow
 def test_whitened_weights_are_the_same_model(network):
     """The energy of the same weights differs by nothing, and Gibbs draws leave the weights where they are."""
     data = network[1]
@@ -185,6 +189,7 @@ def test_whitened_weights_are_the_same_model(network):
     assert (drawn.weights != precisions.weights).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [2.0, 1.0, 1.5])
 def test_width_scaling_keeps_the_size_of_the_output(index):
     """Neal 1996: a sum over 400 units of ±1 is distributed as one weight is: E cos f = exp(−1), exp(−1/2) for the normal.
@@ -202,6 +207,7 @@ def test_width_scaling_keeps_the_size_of_the_output(index):
     assert abs(np.cos(values).mean() - np.exp(-0.5 if index == 2.0 else -1.0)) < 5 / np.sqrt(4000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [0.7, 1.3, 1.9])
 def test_stable_variables_have_the_characteristic_function(index):
     """E cos(t X) = exp(−|t|^index) for 20000 draws; the standard deviation of a cosine is at most 1."""
@@ -217,6 +223,7 @@ def test_step_units_are_signs():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_moments_and_their_gradients_are_those_written_out(activation):
     """Agrawal, eqs. 5.8 and 5.9, and dσ = Σ (f − μ) df / (N σ) (G-D6)."""

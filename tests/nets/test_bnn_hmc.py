@@ -79,6 +79,7 @@ def by_quadrature():
     return moments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precisions", "whitened"), [("gibbs", True), ("gibbs", False), ("joint", True), ("joint", False)])
 def test_the_precisions_of_linear_regression_are_right(precisions, whitened, by_quadrature):
     line = BNN(2, (), scaled=False, shared=True, whitened=whitened)
@@ -119,6 +120,7 @@ def _run(data, chains, burn=40, hold=0):
     return _sample(KEY, SMALL, data, chains, burn=jnp.asarray(burn), hold=jnp.asarray(hold))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rubbish", [jnp.nan, 1e6])
 def test_masked_rows_change_nothing(rubbish):
     data = bonas.dataset(ROWS[:6, :1], VALUES[:6], capacity=9)

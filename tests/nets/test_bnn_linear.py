@@ -39,6 +39,7 @@ def _by_hand(bnn, precisions, position):
     return np.column_stack([units * scale, np.full(6, of_bias)]), np.append(np.full(3, scale), of_bias)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", KINDS)
 def test_the_energy_is_the_evidence_of_a_gaussian_and_the_prior(settings):
     bnn, precisions, data, position = _case(**settings)
@@ -50,6 +51,7 @@ def test_the_energy_is_the_evidence_of_a_gaussian_and_the_prior(settings):
     np.testing.assert_allclose(bnn_linear.energy(bnn, position, precisions, data), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", KINDS)
 def test_it_is_the_density_of_all_weights_less_that_of_the_output_given_the_rest(settings):
     """log p(hidden, output, y) − log p(output | hidden, y) is the same for every output, and is the integral."""
@@ -98,6 +100,7 @@ def _functions(output, precisions):
     return jnp.concatenate([values, jnp.log(draws.precisions.noise)[..., None], jnp.log(draws.precisions.weights)], axis=-1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precisions", ["gibbs", "joint"])
 def test_integrated_or_sampled_the_posterior_is_the_same(precisions):
     """Means and squares of function values and of log precisions; within five standard errors of their difference."""
@@ -108,6 +111,7 @@ def test_integrated_or_sampled_the_posterior_is_the_same(precisions):
         assert (np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) < 5 * np.hypot(*errors)).all()
 
 
+@pytest.mark.slow
 def test_single_precision_stays_where_it_is_asked_for():
     data = jax.tree.map(lambda leaf: leaf.astype("float32") if leaf.dtype == float else leaf, LINE)
     chains = bnn_hmc.begin(KEY, SMALL, 1, dtype="float32")
@@ -117,6 +121,7 @@ def test_single_precision_stays_where_it_is_asked_for():
     assert jax.tree.map(jnp.shape, last.position) == jax.tree.map(jnp.shape, chains.position)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "output", "message"),
     [
@@ -130,6 +135,7 @@ def test_output_layers_without_a_closed_form_are_refused(network, output, messag
         bnn_hmc.sample(KEY, network, LINE, bnn_hmc.begin(KEY, network, 1), output=output)
 
 
+@pytest.mark.slow
 def test_many_data_are_seen_through_the_matrix_of_the_features():
     """Two ways to one evidence, and to its gradient; rows that are not there change neither."""
     features = jax.random.normal(KEY, (40, 4))

@@ -73,6 +73,7 @@ def test_the_best_variance_does_not_solve_the_problem_that_is_printed():
     assert abs(least(lambda s: _divergence(s) - np.log(s)) - closed) > 0.1 * closed
 
 
+@pytest.mark.slow
 def test_local_reparameterisation_has_the_moments_of_the_reference():
     """One layer of three inputs and four units, whose outputs are drawn; the reference has no bias."""
     reference = REFERENCE["local_reparam"]
@@ -92,6 +93,7 @@ def test_local_reparameterisation_has_the_moments_of_the_reference():
     np.testing.assert_allclose(drawn.var(axis=0), reference["delta_variance"], rtol=0.06)
 
 
+@pytest.mark.slow
 def test_the_bound_is_the_evidence_of_a_linear_model_at_its_posterior_and_below_it_elsewhere():
     """Columns that are orthogonal, the bias too, make the posterior of the weights independent: q can be exact."""
     shape = nets.Shape(2, 1, depth=1, width=1, activations=("relu",))
@@ -125,6 +127,7 @@ def test_the_bound_is_the_evidence_of_a_linear_model_at_its_posterior_and_below_
         assert bound(shift, jnp.exp(stretch)) < evidence
 
 
+@pytest.mark.slow
 def test_a_padded_network_has_the_divergence_and_the_moments_of_the_small_one():
     small = nets.Shape(2, 1, depth=1, width=3, activations=("relu",))
     q, mask, architecture = network([3])
@@ -142,6 +145,7 @@ def test_a_padded_network_has_the_divergence_and_the_moments_of_the_small_one():
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [[], [6], [4, 5, 3]], ids=str)
 def test_activations_drawn_and_whole_networks_drawn_have_the_same_moments(widths):
     q, mask, architecture = network(widths)
@@ -153,6 +157,40 @@ def test_activations_drawn_and_whole_networks_drawn_have_the_same_moments(widths
     np.testing.assert_allclose(local.std(axis=0), whole.std(axis=0), rtol=0.15)
 
 
+@pytest.mark.slow
+def test_antithetic_draws_come_in_pairs_about_the_mean_of_a_linear_network():
+    q, mask, architecture = network([])
+    drawn = bnn_vi.sample_outputs(KEY, SHAPE, q, mask, architecture, X, 6, antithetic=True)
+    alone = bnn_vi.sample_outputs(KEY, SHAPE, q, mask, architecture, X, 3)
+    np.testing.assert_allclose(drawn[:3], alone, rtol=1e-12)
+    mean = X @ np.asarray(q.mean["last"]["kernel"])[:2] + np.asarray(q.mean["last"]["bias"])
+    np.testing.assert_allclose(drawn[:3] + drawn[3:], np.broadcast_to(2.0 * mean, (3, 5, 1)), rtol=1e-12)
+    assert float(jnp.std(drawn[:3], axis=0).min()) > 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("widths", [[6], [4, 5, 3]], ids=str)
+def test_antithetic_draws_have_the_same_gradient_on_average_and_vary_less_in_the_means(widths):
+    """Means over 4000 keys agree within 5 standard errors; deviations are a tenth of the means, as in training."""
+    q, mask, architecture = network(widths)
+    q = q._replace(log_std=jax.tree.map(lambda leaf: leaf - 2.0, q.log_std))
+
+    def gradients(vi):
+        def bound(q, key):
+            return bnn_vi.expected_log_likelihood(key, vi, SHAPE, q, mask, architecture, X, jnp.asarray(X[:, 0])).mean()
+
+        found = jax.jit(jax.vmap(jax.grad(bound), (None, 0)))(q, jax.random.split(KEY, 4000))
+        return [np.concatenate([np.reshape(leaf, (4000, -1)) for leaf in jax.tree.leaves(part)], axis=1) for part in found]
+
+    means = []
+    for pairs, alone in zip(*(gradients(VI(samples=2, antithetic=each)) for each in (True, False)), strict=True):
+        error = np.sqrt((pairs.var(axis=0) + alone.var(axis=0)) / 4000)
+        assert (np.abs(pairs.mean(axis=0) - alone.mean(axis=0)) <= 5.0 * error + 1e-12).all()
+        means.append(pairs.var(axis=0).sum() / alone.var(axis=0).sum())
+    assert means[0] < 0.9  # variances of 4000 draws are known to a few hundredths
+
+
+@pytest.mark.slow
 def test_moments_of_a_rectified_normal():
     z = 0.4 + 1.3 * jax.random.normal(KEY, (400_000,))
     mean, variance = bnn_vi.relu_moments(jnp.asarray(0.4), jnp.asarray(1.69))
@@ -163,6 +201,7 @@ def test_moments_of_a_rectified_normal():
         assert np.isfinite(jax.grad(lambda m: sum(bnn_vi.relu_moments(m, jnp.asarray(0.0))))(mean))
 
 
+@pytest.mark.slow
 def test_the_gradient_through_the_best_variance_is_zero_where_its_prior_is_in_the_bound():
     q, mask, _ = network([5, 5])
 
@@ -189,6 +228,7 @@ def test_the_gradient_through_the_best_variance_is_zero_where_its_prior_is_in_th
     np.testing.assert_allclose(published, gradient(lambda q: cost(q, "published", False)), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_scores_take_the_logarithm_of_the_average_density():
     q, mask, architecture = network([4], log_noise=-1.0)
     y = jnp.asarray(X[:, 0])

@@ -45,6 +45,7 @@ def agree(found, expected):
             np.testing.assert_allclose(leaf, known, rtol=1e-7, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_network_is_trained_alike_in_its_bucket_and_alone(found, alone):
     """Widths, sparsity, learning rates of the layers and epochs that differ by network."""
     agree(found, alone)

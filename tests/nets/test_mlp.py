@@ -48,6 +48,7 @@ def test_a_padded_network_computes_what_the_small_one_does(widths, activation):
     np.testing.assert_allclose(outputs(params, network), forward(cut(params, widths, 3), X, activation), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", SHAPE.activations)
 @pytest.mark.parametrize("widths", WIDTHS)
 def test_a_padded_network_has_the_gradients_of_the_small_one(widths, activation):
@@ -298,6 +299,7 @@ def _follows(points, values):
     return {name: {"kernel": jnp.asarray(kernel), "bias": jnp.asarray(bias)} for name, (kernel, bias) in layers.items()}
 
 
+@pytest.mark.slow
 def test_narrow_networks_come_as_near_to_a_function_as_depth_allows():
     """Wilton, Theorem 3.2.1, for p = 1: with width at most p + 4 = 5, ∫|f − g| over the line falls below any ε."""
     line = np.linspace(-1.0, 2.0, 6001)  # f and g are 0 outside of it

@@ -21,6 +21,7 @@ def network(widths):
     return Variational(mean, jax.tree.map(lambda leaf: jnp.full_like(leaf, -2.0), drawn), jnp.asarray(-1.0)), mask, architecture
 
 
+@pytest.mark.slow
 def test_divergence_of_a_unit_is_the_mean_over_its_incoming_weights():
     q, mask, _ = network([4, 2])
     found = pruning.unit_divergence(VI(prior="fixed"), q, mask, jnp.asarray(0.7))
@@ -52,6 +53,7 @@ def test_thresholds_of_the_first_and_of_later_layers():
     np.testing.assert_array_equal(found, [[False, True], [True, False], [True, False]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [[4], [4, 5], [5, 3, 4]], ids=str)
 def test_units_whose_outgoing_weights_are_zero_can_go(widths):
     q, mask, architecture = network(widths)

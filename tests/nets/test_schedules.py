@@ -40,6 +40,7 @@ def run(hyper, data=NOTHING, slope=0.0, **schedules):
     return train(jax.random.key(0), LINE, settings, NO_LAYER, hyper._replace(epochs=6), data, params=start(slope))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_learning_rates_follow_their_formula_over_the_epochs_of_the_network(name):
     """The loss f has the slope 1 in the bias, which so falls by the sum of the rates."""
@@ -48,6 +49,7 @@ def test_learning_rates_follow_their_formula_over_the_epochs_of_the_network(name
     np.testing.assert_allclose(found.params["last"]["bias"], [-0.5 * factor(np.arange(6)).sum()], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_momentum_follows_its_schedule(name):
     schedule, factor = SCHEDULES[name]

@@ -1,4 +1,4 @@
-"""Training of variational networks: the exact posterior of a linear model, populations, and going on after a stop."""
+"""Training of variational networks: the exact posterior of a linear model, and going on after a stop."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ import pytest
 from bonas import nets
 from bonas.nets import vi_train
 from bonas.nets.bnn_vi import VI
-from bonas.nets.vi_train import Course, Run, Traits, advance, begin, train_vi, train_vi_many
+from bonas.nets.vi_train import Course, Run, Traits, advance, begin, train_vi
 
 KEY = jax.random.key(0)
 SHAPE = nets.Shape(2, 1, depth=2, width=20, activations=("relu",))
@@ -31,6 +31,7 @@ def trained():
     return jax.jit(partial(train_vi, shape=SHAPE, vi=CALM, course=COURSE))
 
 
+@pytest.mark.slow
 def test_a_linear_model_finds_its_posterior_and_its_bound_the_evidence():
     """Orthogonal columns make the posterior of the weights independent, so that q can be exact."""
     shape = nets.Shape(2, 1, depth=1, width=1, activations=("relu",))
@@ -51,28 +52,7 @@ def test_a_linear_model_finds_its_posterior_and_its_bound_the_evidence():
     assert evidence - 0.01 < 12 * found.bound[-1] <= evidence + 1e-9
 
 
-def test_a_population_is_its_networks_trained_alone(trained):
-    widths = [[3, 4], [0, 3], [20], [20, 18], []]
-    networks = nets.stack([nets.architecture(SHAPE, each) for each in widths])
-    keys, traits = jax.random.split(KEY, 5), Traits(prior_variance=np.array([1.0, 0.1, 1.0, 2.0, 1.0]))
-    population = train_vi_many(keys, SHAPE, CALM, COURSE, networks, traits, DATA)
-    for i in (0, 1, 3):
-        alone = nets.architecture(SHAPE, widths[i])
-        own = Traits(*(np.broadcast_to(leaf, 5)[i] for leaf in traits))
-        q, found = trained(keys[i], architecture=alone, traits=own, data=DATA)
-        np.testing.assert_allclose(population.checkpoints.bound[i], found.bound, rtol=1e-6)
-        np.testing.assert_allclose(population.q.mean["last"]["kernel"][i], q.mean["last"]["kernel"], rtol=1e-4, atol=1e-7)
-    assert population.checkpoints.active.shape == (5, 2, 2)
-    assert (np.diff(population.seconds, axis=1) > 0.0).all()
-
-
-def test_lanes_train_what_one_does():
-    networks = nets.stack([nets.architecture(SHAPE, each) for each in ([3], [5], [9])])
-    keys = jax.random.split(KEY, 3)
-    one, two = (train_vi_many(keys, SHAPE, VI(samples=2), COURSE, networks, Traits(), DATA, lanes=k) for k in (1, 2))
-    np.testing.assert_allclose(two.checkpoints.bound, one.checkpoints.bound, rtol=1e-5)
-
-
+@pytest.mark.slow
 def test_a_network_goes_on_where_it_stopped(trained):
     run = Run(KEY, SHAPE, CALM, COURSE, nets.architecture(SHAPE, [3]), Traits(), DATA)
     on = jax.jit(advance)
@@ -92,6 +72,7 @@ def test_data_that_count_twice_are_data_repeated(trained):
     np.testing.assert_allclose(counted.bound, repeated.bound, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [None, 5])
 def test_rows_without_weight_do_not_count(batch):
     strange = DATA._replace(y=DATA.y.at[3].set(1e3), weight=jnp.ones(24).at[3].set(0.0))
@@ -105,6 +86,7 @@ def test_rows_without_weight_do_not_count(batch):
     np.testing.assert_array_equal(found, other)
 
 
+@pytest.mark.slow
 def test_batches_take_every_row_once_a_pass():
     run = Run(KEY, SHAPE, CALM, Course(checkpoints=(1,), draws=2, batch=7), nets.architecture(SHAPE, [3]), Traits(), DATA)
     state, taken = begin(run), []
@@ -127,6 +109,7 @@ def test_a_network_that_diverges_keeps_its_last_numbers(trained):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(q))
 
 
+@pytest.mark.slow
 def test_a_variance_head_follows_noise_that_grows():
     x = np.linspace(-1.0, 1.0, 200)[:, None]
     y = np.where(x[:, 0] > 0.0, 1.0, 0.05) * np.random.default_rng(0).normal(size=200)
@@ -163,5 +146,3 @@ def test_what_does_not_fit_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             call(vi, course, network, traits, data)
-    with pytest.raises(ValueError, match="one a key"):
-        train_vi_many(jax.random.split(KEY, 2), SHAPE, CALM, COURSE, nets.stack([network]), Traits(), DATA)

@@ -105,6 +105,7 @@ def test_a_jump_is_found_in_its_column():
     assert x[:, 1][x[:, 1] < 0.6].max() < high[0, 1] < x[:, 1][x[:, 1] > 0.6].min()
 
 
+@pytest.mark.slow
 def test_a_smooth_function_is_left_whole():
     """And then the ensemble is that of members who see everything."""
     assert plan_of(SMOOTH)[0].used == 1

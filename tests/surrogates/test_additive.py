@@ -40,6 +40,7 @@ def learned():
     return [several(seed) for seed in range(5)]
 
 
+@pytest.mark.slow
 def test_the_true_groups_are_found_in_most_data_sets(learned):
     """All four pairs, of 105 ways to pair eight columns, in at least three data sets of five; by chance once in 105."""
     found = [groups_of(state.order, (2, 2, 2, 2)) for state, _ in learned]
@@ -71,6 +72,7 @@ def few(seed, n):
     return bonas.standardise(bonas.dataset(x, values(x), FEW))[0]
 
 
+@pytest.mark.slow
 def test_groups_change_at_every_so_many_fits_alone():
     state, seen = SELDOM.init(FEW, D, 1), []
     for i in range(4):
@@ -89,6 +91,7 @@ def test_the_first_groups_are_drawn_by_the_key():
     assert len(drawn) > 2
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_kernel():
     state, info = fit_known(jax.random.key(0), data_of(0), KNOWN.init(N, D, 1))
     x = jax.random.uniform(jax.random.key(5), (6, D))
@@ -104,6 +107,7 @@ def test_predictions_are_those_of_the_kernel():
     np.testing.assert_allclose(again.log_density, info.log_density, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_lanes_agree_with_fits_one_by_one():
     """Two data sets at once, one due for new groups and one not."""
     begun, _ = fit_seldom(jax.random.key(5), few(0, 14), SELDOM.init(FEW, D, 1))

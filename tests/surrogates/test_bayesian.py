@@ -47,6 +47,7 @@ def test_equal_models_are_one():
         assert model.adapt(space) is model.adapt(space)
 
 
+@pytest.mark.slow
 def test_networks_see_options_apart_and_flags():
     """Three options, one number and one flag: what the first layer takes."""
     space = bonas.Space(b=bonas.Choice("x", "y", "z"), a=bonas.Float(0.0, 1.0, when={"b": "x"}))
@@ -57,6 +58,7 @@ def test_networks_see_options_apart_and_flags():
 # The network by HMC
 
 
+@pytest.mark.slow
 def test_later_fits_go_on_from_the_last():
     """A network that has settled needs no burn-in: five trajectories more leave it as good as it was."""
     state, first = _fitted("hmc")
@@ -75,6 +77,7 @@ def test_what_is_not_a_number_is_not_kept():
     np.testing.assert_array_equal(_predict("hmc")(kept, POINTS).mean, _predict("hmc")(state, POINTS).mean)
 
 
+@pytest.mark.slow
 def test_conditioning_is_that_of_a_gaussian():
     """Against the formulae for a Gaussian with the mean and the covariance of 9 functions at 6 points, 2 of them observed."""
     values, y, noise = RNG.normal(size=(9, 6)), RNG.normal(size=6), 0.3
@@ -86,6 +89,7 @@ def test_conditioning_is_that_of_a_gaussian():
     np.testing.assert_allclose(np.cov(mixed.T, ddof=0), covariance - gain @ covariance[new], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_nothing_imagined_changes_nothing():
     state = _fitted("sampled")[0]
     np.testing.assert_allclose(MODELS["sampled"].update(DATA, state).given.mix, state.given.mix, atol=1e-12)
@@ -120,6 +124,7 @@ def test_steps_follow_the_acceptance():
     assert (after < 0.6).all()
 
 
+@pytest.mark.slow
 def test_a_random_walk_agrees_with_trajectories():
     """Two units and three values: both have time to mix, and their chains say how well; five standard errors of the means."""
     data = bonas.dataset(np.array([[0.1], [0.5], [0.9]]), np.array([-1.0, 1.0, 0.0]), 3)
@@ -140,6 +145,7 @@ def test_a_random_walk_agrees_with_trajectories():
 # The regression on a last layer
 
 
+@pytest.mark.slow
 def test_the_last_layer_is_regressed_on_in_closed_form():
     """Against ridge regression on the hidden layer, computed here, under each sample of the two variances."""
     state = _fitted("last layer")[0]

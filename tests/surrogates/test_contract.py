@@ -69,6 +69,7 @@ def _same_shapes(one, other):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
 
 
+@pytest.mark.slow
 def test_shapes_are_those_of_the_interface(name):
     model, (state, info) = MODELS[name], _fitted(name)
     assert info.finite
@@ -82,12 +83,14 @@ def test_shapes_are_those_of_the_interface(name):
     assert model.sample(KEY, state, POINTS, 7).shape == (7, 30)
 
 
+@pytest.mark.slow
 def test_a_state_keeps_its_shapes(name):
     first = MODELS[name].init(12, 2, 1)
     _same_shapes(first, _fitted(name)[0])
     _same_shapes(first, _update(name)(DATA, _fitted(name)[0]))
 
 
+@pytest.mark.slow
 def test_draws_have_the_moments_of_the_prediction(name):
     """4000 draws: five standard errors of their mean and of their covariance, for values within two of their deviations."""
     state = _fitted(name)[0]
@@ -142,6 +145,7 @@ def test_imagined_values_are_learned(name):
     assert after.std.mean() < 0.5 * before.std.mean()
 
 
+@pytest.mark.slow
 def test_gradients_of_the_prediction_are_those_of_differences(name):
     state, x, step = _fitted(name)[0], POINTS[:1], 1e-2 if name in SINGLE else 1e-5
 
@@ -155,6 +159,7 @@ def test_gradients_of_the_prediction_are_those_of_differences(name):
         np.testing.assert_allclose(gradient[:, i], difference, rtol=1e-4, atol=2e-2 if name in SINGLE else 1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_at_the_data(name):
     state = _fitted(name)[0]
     slopes = jax.jit(jax.grad(lambda x: sum(field.sum() for field in MODELS[name].predict(state, x))))(DATA.x[:8])

@@ -46,6 +46,7 @@ def fitted(request):
     return model, fit, sample, state, info, known
 
 
+@pytest.mark.slow
 def test_draws_are_what_was_seen_and_what_is_to_come_near_the_truth(fitted):
     _, _, sample, state, info, known = fitted
     draws = np.asarray(sample(jax.random.key(0), state, jnp.asarray(X), known, DRAWS))
@@ -96,6 +97,7 @@ def test_what_stands_in_unused_rows_does_not_matter(fitted):
 # GPAR
 
 
+@pytest.mark.slow
 def test_draws_by_slopes_have_the_moments_of_draws_one_by_one():
     """Five standard errors of 4000 draws."""
     data = bonas.dataset(X, np.where(np.arange(C)[None, :] >= SEEN[:, None], np.nan, Y))
@@ -139,6 +141,7 @@ def joint_by_hand(params, x, t):
     return between + same * beta**alpha / (t[:, None] + t[None] + beta) ** alpha
 
 
+@pytest.mark.slow
 def test_freeze_thaw_is_one_gp_over_networks_and_times():
     """Its fit's evidence and the moments of its draws, against a GP on all points at once; draws to five standard errors."""
     model = surrogates.freeze_thaw(steps=1)
@@ -183,6 +186,7 @@ def test_a_message_is_all_that_a_curve_says():
 # Power laws
 
 
+@pytest.mark.slow
 def test_power_laws_without_noise_are_continued():
     """From three of five checkpoints, to a fifth of what is left to fall: each network has a power of its own, unsure yet."""
     model = surrogates.power_law()

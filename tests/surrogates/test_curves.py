@@ -24,6 +24,7 @@ def fitted():
     return FIT(KEY, DATA, MODEL.init(12, 1, 3))
 
 
+@pytest.mark.slow
 def test_a_single_output_is_a_gaussian_process():
     data = bonas.dataset(X, 3.0 + 2.0 * START)
     state, _ = FIT(KEY, data, MODEL.init(10, 1, 1))
@@ -36,12 +37,14 @@ def test_a_single_output_is_a_gaussian_process():
     np.testing.assert_allclose(found.std[0], scale * expected.std, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_it_speaks_of_the_last_output(fitted):
     found = MODEL.predict(fitted[0], DATA.x[:10])
     np.testing.assert_allclose(found.mean[0], CURVES[:, 2], atol=0.15)
     assert np.abs(CURVES[:, 2] - CURVES[:, 0]).max() > 0.4
 
 
+@pytest.mark.slow
 def test_draws_of_the_last_output_have_its_moments(fitted):
     """Five standard errors of 2000 draws are 0.11 standard deviations; the 64 of the prediction, in pairs, add little."""
     draws = jax.jit(MODEL.sample, static_argnums=3)(KEY, fitted[0], AT, 2000)
@@ -60,6 +63,7 @@ def test_a_curve_that_has_only_begun_says_something(fitted):
     assert after.std[0, 0] < before.std[0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("infer", ["map", "slice"])
 def test_a_fit_and_the_same_parameters_given_the_same_data_report_one_density(infer):
     model = surrogates.gpar(infer=infer, samples=2)
@@ -85,6 +89,7 @@ def test_an_unknown_inference_is_refused():
         surrogates.gpar(infer="hmc")
 
 
+@pytest.mark.slow
 def test_a_search_runs_with_it():
     space = bonas.Space(x=bonas.Float(0.0, 1.0))
     search = bonas.bayes(space, surrogate=MODEL, initial=3)

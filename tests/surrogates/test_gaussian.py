@@ -17,6 +17,7 @@ def fitted(**settings):
     return model, model.fit(jax.random.key(0), DATA, model.init(8, 1, 1))[0]
 
 
+@pytest.mark.slow
 def test_without_burn_in_the_chain_begins_where_the_last_fit_ended():
     """Widths adapt during burn-in alone, so they stay; and draws are what three sweeps from the start give."""
     model, state = fitted(burn=0)
@@ -32,6 +33,7 @@ def test_two_sweeps_are_burnt_by_default():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("infer", ["map", "slice"])
 def test_a_fit_and_the_same_parameters_given_the_same_data_report_one_density(infer):
     """Scales of the output are compared by it, some of them fitted and some refreshed."""

@@ -15,6 +15,7 @@ PHI = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", PHI)
 def test_it_is_the_regression_on_the_weights(features):
     """Twist, after eq. 25: the posterior of w is normal with precision I / variance + ΦᵀΦ / noise."""

@@ -17,6 +17,7 @@ Y = np.sin(6.0 * X[:, 0]) + X[:, 1]
 DATA = bonas.dataset(X, (Y - Y.mean()) / Y.std(), capacity=12)
 
 
+@pytest.mark.slow
 def test_a_warm_start_goes_on_from_the_last_fit():
     """One step of a new start cannot be as good as one more of what was trained."""
     warm = surrogates.ensemble(4, (20, 20), steps=50, warm=True)

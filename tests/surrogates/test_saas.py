@@ -30,6 +30,7 @@ def fitted():
     return [fit(jax.random.key(seed), data_of(seed), MODEL.init(N, D, 1)) for seed in range(4)]
 
 
+@pytest.mark.slow
 def test_live_columns_matter_more_than_all_others(fitted):
     """In every data set: the median over the draws of each live inverse length scale is above that of every other column."""
     for state, _ in fitted:
@@ -38,6 +39,7 @@ def test_live_columns_matter_more_than_all_others(fitted):
         assert relevance[list(LIVE)].min() > 5.0 * others.max(), relevance
 
 
+@pytest.mark.slow
 def test_it_predicts_better_than_a_kernel_that_takes_all_columns_for_equal(fitted):
     """Root mean square error at new points, in units of the spread of the function: below that of Matérn 5/2 by MAP."""
     state, _ = fitted[0]
@@ -53,6 +55,7 @@ def test_it_predicts_better_than_a_kernel_that_takes_all_columns_for_equal(fitte
     assert errors[0] < min(0.2, errors[1]), errors
 
 
+@pytest.mark.slow
 def test_chains_run_at_every_third_fit_and_before_at_intervals_that_double():
     """New draws at fits 0, 1, 2 and 3, then 6: in between they are kept."""
     state, new = MODEL.init(N, D, 1), []
@@ -89,6 +92,7 @@ def test_the_report_is_the_mean_log_evidence(fitted):
     assert info.finite
 
 
+@pytest.mark.slow
 def test_predictions_covariances_and_draws_agree(fitted):
     state, _ = fitted[0]
     x = jax.random.uniform(jax.random.key(5), (4, D))

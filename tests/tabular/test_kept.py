@@ -42,6 +42,7 @@ def found(group):
     return kept.Found(ABOUT, COLUMNS, [group, group._replace(noise=1.5)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("widths", "activation"), [((4,), "relu"), ((6, 2), "tanh"), ((1, 5, 6), "relu")])
 def test_networks_cut_out_of_their_padding_say_the_same(widths, activation):
     network, params = params_of(widths, activation)

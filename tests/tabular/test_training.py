@@ -149,6 +149,7 @@ def test_a_mixture_has_the_moments_of_its_draws():
     assert found.std[0] == pytest.approx(draws.std(), abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_rivals_learn_a_straight_line(task):
     prepared = prepare(table(task), 0)
