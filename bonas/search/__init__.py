@@ -25,3 +25,4 @@ from bonas.search.types import AskInfo as AskInfo
 from bonas.search.types import History as History
 from bonas.search.types import Search as Search
 from bonas.search.types import Trial as Trial
+from bonas.search.types import ask_info as ask_info

@@ -1,6 +1,6 @@
 """Search on learning curves: train many networks a little, predict the rest, finish those that are worth it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -49,6 +49,7 @@ class _Pool(NamedTuple):
     known: Known  # (m, c) their curves so far
     at: Array  # (m,) int: checkpoints behind them
     open: Array  # (m,) bool: whether they can be chosen
+    pending: Array  # (m,) bool: whether they are being trained
     rank: Array  # (m,) int: position in the initial design; its length for others
 
 
@@ -58,8 +59,9 @@ def curves(
     *,
     model: CurveModel | None = None,
     acquisition: str = "ei",
-    variant: str = "rate",
-    initial: int = 5,
+    variant: str = "look",
+    initial: int | None = None,
+    halve: bool | None = None,
     batch: int = 1,
     draws: int | None = None,
     disjoint: bool = True,
@@ -76,11 +78,13 @@ def curves(
     variant: what is maximised over networks. "published" is Hutchinson's Algorithm 2: the acquisition itself, whatever an
         advance costs, so that many networks are begun and few completed. "rate": its share a training step to the end, so
         that a network that goes well is finished first. "look": the most of it that a training step buys when training can
-        be stopped after a look at a later checkpoint (`bonas.search.looks.look_score`). On tables drawn from GPAR (H-S10)
-        and of power laws, with checkpoints of equal cost, rate and look leave about half of the published regret after as
-        much training as ten whole networks take; with early checkpoints that cost next to nothing all three are alike. Rate
-        is the simplest.
-    initial: networks of a shifted Sobol sequence that are trained to the end first.
+        be stopped after a look at a later checkpoint (`bonas.search.looks.look_score`). These
+        choices, and those of initial and halve, are compared by experiments/curve_defaults.py on made-up tables of power
+        laws: after as much training as 6, 9 and 12 whole networks take, look leaves regrets of 0.45, 0.12 and 0.02
+        standard deviations, rate 0.62, 0.15 and 0.05, the published variant 1.56, 0.31 and 0.06.
+    initial: networks of a shifted Sobol sequence that are trained first (default: 8, or 5 if they are not halved).
+    halve: whether only the better half of those goes on at each checkpoint, until one is complete; otherwise all of them are
+        trained to the end, as in the published variant, where that is the default: with look it leaves 1.48, 0.22 and 0.04.
     draws: of the curves an ask, from which mean and deviation are taken (default: 256, published 50). Few of them are the
         published under-sampling (H-A2b), 10 or 3.
     disjoint: whether each of a batch has draws of its own in the published variant, as in Algorithm 2; its authors' code
@@ -95,6 +99,8 @@ def curves(
     if acquisition not in known:
         raise ValueError(f"acquisition of the variant {variant!r} is one of {', '.join(known)}; got {acquisition!r}")
     draws = (50 if variant == "published" else 256) if draws is None else draws
+    halve = variant != "published" if halve is None else halve
+    initial = int(min(8 if halve else 5, space.size)) if initial is None else initial
     if min(initial, batch, draws - 1, candidates) < 1:
         raise ValueError(
             f"initial, batch and candidates are at least 1, draws at least 2; got {initial}, {batch}, {candidates}, {draws}"
@@ -103,14 +109,16 @@ def curves(
         raise ValueError(f"this space has {space.size} networks; got a batch of {batch} and {initial} initial ones")
     if space.size > _FEW and batch > candidates:
         raise ValueError(f"a batch of {batch} does not fit into {candidates} candidates")
-    return _curves(space, steps, model or autoregressive(), acquisition, variant, initial, batch, draws, disjoint, candidates)
+    made = model or autoregressive()
+    return _curves(space, steps, made, acquisition, variant, initial, halve, batch, draws, disjoint, candidates)
 
 
 @cache
-def _curves(space, steps, model, acquisition, variant, initial, batch, draws, disjoint, candidates) -> Search:
+def _curves(space, steps, model, acquisition, variant, initial, halve, batch, draws, disjoint, candidates) -> Search:
     c, at_steps = len(steps), jnp.asarray(steps)
     sets = batch if variant == "published" and disjoint else 1
     few = space.size <= _FEW
+    planned_of = _halved(initial, c) if halve else _whole(initial)
 
     def init(key: Array, capacity: int) -> CurveState:
         times = at_steps / at_steps[-1]
@@ -140,17 +148,16 @@ def _curves(space, steps, model, acquisition, variant, initial, batch, draws, di
     def chance(key: Array, state: CurveState, pool: _Pool) -> tuple[Array, Any, AskInfo]:
         """Scores where there is nothing to model yet: networks that are begun first, the furthest of them, then any."""
         scores = pool.at[None, :] + jax.random.uniform(key, (sets, len(pool.x)))
-        planned = pool.open & (pool.rank < initial)
-        return scores, state.model, ask_info(pool.x, random=True, fallback=jnp.where(planned.any(), 0, 1))
+        return scores, state.model, ask_info(pool.x, random=True, fallback=jnp.where(planned_of(pool).any(), 0, 1))
 
     def ask(key: Array, state: CurveState) -> tuple[Array, CurveState, AskInfo]:
         pool_key, score_key = jax.random.split(key)
         pool = _pool(space, few, candidates, pool_key, state)
-        planned = pool.open & (pool.rank < initial)
-        ready = complete(state.networks).any() & (planned.sum() < batch)
+        planned = planned_of(pool)
+        ready = complete(state.networks).any() & ((planned > 0.0).sum() < batch)
         scores, fitted, info = jax.lax.cond(ready, modelled, chance, score_key, state, pool)
         scores = jnp.maximum(jnp.nan_to_num(scores, nan=_NEVER, neginf=_NEVER), 0.9 * _NEVER)
-        scores = jnp.where(planned[None, :], _FIRST * (2.0 - pool.rank / initial)[None, :], scores)
+        scores = jnp.where(planned[None, :] > 0.0, _FIRST * planned[None, :], scores)
         scores = jnp.where(pool.open[None, :], scores, _NEVER)
 
         def pick(taken, i):
@@ -198,7 +205,36 @@ def _pool(space: Space, few: bool, candidates: int, key: Array, state: CurveStat
     fresh = ~old & (data.size < n) & (True if few else ~own)
     near = _gaps(x, design) < SAME  # (m, k)
     rank = jnp.where(near.any(axis=1), jnp.argmax(near, axis=1), len(design))
-    return _Pool(x, Known(jnp.where(mask, data.y[row], 0.0), mask), mask.sum(axis=1), going | fresh, rank)
+    pending = old & networks.pending[row]
+    return _Pool(x, Known(jnp.where(mask, data.y[row], 0.0), mask), mask.sum(axis=1), going | fresh, pending, rank)
+
+
+def _whole(initial: int) -> Callable[[_Pool], Array]:
+    """planned(pool) -> (m,): from 1 to 2, the higher the sooner, for networks that the initial design trains next; else 0."""
+
+    def planned(pool: _Pool) -> Array:
+        return jnp.where(pool.open & (pool.rank < initial), 2.0 - pool.rank / initial, 0.0)
+
+    return planned
+
+
+def _halved(initial: int, c: int) -> Callable[[_Pool], Array]:
+    """The same where the first checkpoint is seen of all, and each later one of half as many: the best at the one before."""
+    quota, step_of = jnp.asarray([-(-initial // 2**step) for step in range(c)]), jnp.arange(c)[None, :]
+
+    def planned(pool: _Pool) -> Array:
+        design = pool.rank[:, None] == jnp.arange(initial)[None, :]  # (m, initial)
+        asked = jnp.where(design, (pool.at + pool.pending)[:, None], 0).max(axis=0)  # (initial,) checkpoints
+        lacking = quota - (asked[:, None] > step_of).sum(axis=0)  # (c,)
+        ours = pool.open & (pool.rank < initial)
+        there = (ours[:, None] & (pool.at[:, None] == step_of)).any(axis=0)  # a design of which all diverged is over
+        step = jnp.argmax((lacking > 0) & there)
+        worth = jnp.where(step > 0, jnp.take(pool.known.y, jnp.maximum(step - 1, 0), axis=1), pool.rank)
+        able = ours & (pool.at == step)
+        place = jnp.argsort(jnp.argsort(jnp.where(able, worth, jnp.inf)))
+        return jnp.where(able & (place < lacking[step]), 2.0 - place / initial, 0.0)
+
+    return planned
 
 
 def _gaps(a: Array, b: Array) -> Array:

@@ -53,6 +53,8 @@ def minimise(
     catch: exceptions that make an evaluation a failed one, as NaN and infinite values do; all others are raised.
     Ctrl-C ends the search and returns what it has found. The seconds an evaluation takes are its Trial.cost.
     """
+    if not isinstance(space, Space):
+        raise ValueError(f"expected the space to search, and a search as search=; got a {type(space).__name__}")
     if trials < 1:
         raise ValueError(f"trials must be at least 1; got {trials}")
     chosen = search or bayes(space)
@@ -86,12 +88,19 @@ def best_of(evaluations: list[Evaluation]) -> Evaluation | None:
 def _evaluate(objective, config, info, catch) -> Evaluation:
     began, value, error = time.perf_counter(), float("nan"), ""
     try:
-        value = float(objective(dict(config)))
+        value = _number(objective(dict(config)))
     except catch as problem:
         error = f"{type(problem).__name__}: {problem}"
     if not error and not abs(value) < float("inf"):
         value, error = float("nan"), f"the value was {value}"
     return Evaluation(config, value, time.perf_counter() - began, error, info)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except TypeError as problem:
+        raise TypeError(f"the objective must return a number; it returned {value!r}") from problem
 
 
 def _trial(x, evaluation: Evaluation) -> Trial:

@@ -32,6 +32,7 @@ def histories(request):
     return bonas.run_many({"known": KNOWN, "learned": LEARNED}[request.param], objective, KEYS, STEPS)
 
 
+@pytest.mark.slow
 def test_it_beats_random_search(histories, by_chance):
     """Twelve columns, 32 evaluations: in the median over five seeds, and in at least four of them."""
     found, chance = np.asarray(histories.best[:, -1]), np.asarray(by_chance.best[:, -1])
@@ -56,6 +57,7 @@ def test_vmap_agrees_with_run_many():
 SMALL = bonas.Space(a=bonas.Int(0, 2), b=bonas.Int(0, 1), c=bonas.Choice("no", "yes"))
 
 
+@pytest.mark.slow
 def test_no_point_of_a_small_space_is_asked_again_before_all_were():
     """Twelve points, asked in batches of three: those that follow the design are none of it, and all different."""
     search = bonas.add_gp_ucb(SMALL, groups=[(0, 2), (1,)], initial=3, batch=3, output="plain")

@@ -43,11 +43,13 @@ def test_an_initial_point_that_does_not_exist_is_refused_by_its_number(x, words)
         bonas.bayes(SPACE, initial=[SHALLOW, x])
 
 
+@pytest.mark.slow
 def test_initial_integers_are_rounded():
     search = bonas.bayes(SPACE, initial=[[0.4, 0.5, 0.25]])
     np.testing.assert_array_equal(search.init(jax.random.key(0), 2).design, [[0.5, 0.5, 0.25]])
 
 
+@pytest.mark.slow
 @each_mistake
 def test_a_trial_at_a_point_that_does_not_exist_is_refused(begun, x, words):
     search, state = begun
@@ -55,6 +57,7 @@ def test_a_trial_at_a_point_that_does_not_exist_is_refused(begun, x, words):
         search.tell(state, trial(x))
 
 
+@pytest.mark.slow
 def test_a_trial_at_a_point_that_exists_is_taken(begun):
     search, state = begun
     state = search.tell(state, trial(SHALLOW))

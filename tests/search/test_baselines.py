@@ -74,6 +74,7 @@ def asked_often(batches, times):
     return np.concatenate(points), state
 
 
+@pytest.mark.slow
 def test_a_run_is_what_a_loop_of_ask_and_tell_is(name, histories):
     search = make(name, SMALL)
     init_key, run_key = jax.random.split(KEYS[1])
@@ -87,6 +88,7 @@ def test_a_run_is_what_a_loop_of_ask_and_tell_is(name, histories):
     assert ask._cache_size() == tell._cache_size() == 1
 
 
+@pytest.mark.slow
 def test_vmap_agrees_with_run_many(name, histories):
     vmapped = jax.jit(jax.vmap(lambda key: bonas.run(make(name, SMALL), fails_at_two, key, STEPS)))(KEYS[:4])
     np.testing.assert_allclose(vmapped.x, histories.x[:4], atol=1e-12)
@@ -119,6 +121,7 @@ def test_failed_evaluations_are_recorded_and_masked(histories):
     np.testing.assert_array_equal(histories.state.record.data.mask[:, :, 0], ~failed)
 
 
+@pytest.mark.slow
 def test_points_asked_before_any_is_told_are_distinct(batches):
     points, state = asked_often(batches, 4)
     assert len(np.unique(np.round(points, 6), axis=0)) == 12
@@ -264,6 +267,7 @@ def gridded():
     return [MIXED.decode(row) for row in points]
 
 
+@pytest.mark.slow
 def test_a_grid_visits_each_point_exactly_once(gridded):
     visited = [(round(c["rate"], 9), *list(c.values())[1:]) for c in gridded]
     assert len(visited) == len(COMBINATIONS)

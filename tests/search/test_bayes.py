@@ -41,15 +41,15 @@ def histories():
     return bonas.run_many(SEARCH, CAMEL.objective, jax.random.split(KEY, 3), steps=CAPACITY)
 
 
+@pytest.mark.slow
 def test_a_run_is_what_a_loop_of_ask_and_tell_is(histories):
     x, _, _, _ = drive(CAMEL.objective, CAPACITY, key=jax.random.split(KEY, 3)[1])
     np.testing.assert_allclose(x, histories.x[1], atol=1e-6)
 
 
 def test_asking_compiles_once():
-    compiled = ask._cache_size()
     drive(CAMEL.objective, 7)
-    assert ask._cache_size() == compiled <= 1
+    assert ask._cache_size() == 1
     assert tell._cache_size() == 1
 
 
@@ -75,6 +75,7 @@ def test_equal_settings_are_one_search():
     assert bonas.bayes(CAMEL.space, initial=points) is bonas.bayes(CAMEL.space, initial=points.copy())
 
 
+@pytest.mark.slow
 def test_given_initial_points_come_first():
     first = CAMEL.space.sample(jax.random.key(5), 4)
     search = bonas.bayes(CAMEL.space, initial=first)
@@ -106,6 +107,7 @@ def test_a_conditional_space_is_searched():
     assert history.best[-1] < history.best[4]
 
 
+@pytest.mark.slow
 def test_a_kernel_from_a_notebook_cell_searches():
     mine = gp.Kernel(prior={"scale": HalfNormal(1.0)}, value=brownian)
     search = bonas.bayes(
@@ -144,6 +146,7 @@ def test_failed_evaluations_are_recorded_masked_and_never_best():
     assert failed[-8:].mean() < 0.5  # it learns to stay away
 
 
+@pytest.mark.slow
 def test_where_evaluations_fail_can_be_learned():
     search = bonas.bayes(CAMEL.space, failures="model", **QUICK)
     _, y, _, _ = drive(fails_on_the_left, CAPACITY, ask=jax.jit(search.ask), search=search)
@@ -186,6 +189,7 @@ def test_batches_are_distinct_and_told_in_any_order(pending):
     np.testing.assert_allclose(state.record.data.y[:9, 0], expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["batch_ei", "thompson", "under_sampled"])
 def test_acquisitions_for_batches_give_distinct_points(acquisition):
     made = getattr(acquire, acquisition)()
@@ -204,6 +208,7 @@ def test_a_trial_that_was_never_asked_is_learned_from():
     assert state.record.data.y[0, 0] == 1.5
 
 
+@pytest.mark.slow
 def test_a_finite_space_is_tried_without_repeats_and_its_end_is_reported():
     space = bonas.Space(a=bonas.Int(0, 3), b=bonas.Choice("x", "y"))
     search = bonas.bayes(space, initial=2)
@@ -237,6 +242,7 @@ def test_wrong_settings_are_refused(settings, match):
         bonas.bayes(CAMEL.space, **settings)
 
 
+@pytest.mark.slow
 def test_wrong_inference_and_batches_in_a_run_are_refused():
     with pytest.raises(ValueError, match="infer is one of"):
         surrogates.gp(infer="guess")

@@ -80,6 +80,7 @@ def check_rules(history, table, budget):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [TABLE, BAD], ids=["fine", "diverging"])
 @pytest.mark.parametrize("search", SEARCHES)
 def test_the_rules_of_every_run(search, table):
@@ -153,6 +154,27 @@ def test_a_batch_is_of_distinct_networks_and_the_design_comes_first():
         assert all(np.array_equal(batch[:3], first) for batch in rows[:3])
 
 
+@pytest.mark.slow
+def test_of_a_design_that_is_halved_the_better_go_on():
+    """Of six networks three see the second checkpoint and two the last: the best of the checkpoint before."""
+    search = curves(SPACE, STEPS, initial=6, draws=32)
+    named, state, _ = drive(search, TABLE, 11)
+    rows = [batch[0] for batch in named]
+    first, second, third = rows[:6], rows[6:9], rows[9:]
+    assert len(set(first)) == 6
+    assert second == sorted(first, key=lambda row: TABLE[row, 0])[:3]
+    assert third == sorted(second, key=lambda row: TABLE[row, 1])[:2]
+    assert complete(state.networks).sum() == 2
+
+
+def test_a_design_that_is_halved_goes_on_without_those_that_diverge():
+    """Half of the networks diverge; whatever the first ones do, a complete one is found."""
+    search = curves(SPACE, STEPS, initial=6, draws=32)
+    for seed in range(3):
+        _, state, _ = drive(search, BAD, 18, seed)
+        assert complete(state.networks).any()
+
+
 def test_a_diverged_network_keeps_what_was_seen_and_never_goes_on():
     networks, x = none_begun(4, 2, 3), jnp.array([0.5, 0.0])
     yes = jnp.asarray(True)
@@ -164,6 +186,7 @@ def test_a_diverged_network_keeps_what_was_seen_and_never_goes_on():
     np.testing.assert_array_equal(again.data.mask[:2, 0], [True, True])  # as a new network
 
 
+@pytest.mark.slow
 def test_networks_that_are_pending_complete_or_failed_are_no_candidates():
     x, yes = SPACE.points(), jnp.asarray(True)
     networks = asked(none_begun(18, 2, 3), x[4])
@@ -177,6 +200,7 @@ def test_networks_that_are_pending_complete_or_failed_are_no_candidates():
     np.testing.assert_array_equal(pool.rank[:4], [0, 1, 2, 2])
 
 
+@pytest.mark.slow
 def test_a_space_without_end_is_searched_among_fresh_candidates():
     space = bonas.Space(rate=bonas.Float(0.0, 1.0), kind=bonas.Choice("a", "b", "c"))
 

@@ -65,6 +65,7 @@ def test_the_middle_of_an_embedding_is_that_of_the_box():
     np.testing.assert_array_equal(onto(jax.random.normal(KEY, (30, 3)), jnp.full(3, 0.5)), np.full(30, 0.5))
 
 
+@pytest.mark.slow
 def test_matrices_are_standard_normal():
     """Of 4 × 1000 × 6 numbers: mean and variance within five standard errors."""
     space = bonas.Space(**{f"x{i}": bonas.Float(0.0, 1.0) for i in range(1000)})
@@ -90,6 +91,7 @@ def test_every_value_of_the_live_columns_is_in_the_plane(seed):
 # Models
 
 
+@pytest.mark.slow
 def test_points_that_are_clipped_to_one_are_one_to_the_high_kernel():
     matrix = jnp.asarray([[5.0], [4.0], [-6.0]])
     model = surrogates.gp(gp.matern52())
@@ -100,6 +102,7 @@ def test_points_that_are_clipped_to_one_are_one_to_the_high_kernel():
     assert low[0, 1] < 0.99 * low[0, 0]
 
 
+@pytest.mark.slow
 def test_a_model_through_a_plane_is_the_model_at_its_points():
     matrix, model = jax.random.normal(KEY, (5, 2)), surrogates.gp(gp.matern52())
     y, values = jax.random.uniform(jax.random.key(1), (6, 2)), jnp.arange(6.0) - 2.5
@@ -113,6 +116,7 @@ def test_a_model_through_a_plane_is_the_model_at_its_points():
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+@pytest.mark.slow
 @both
 def test_embeddings_take_turns_and_learn_from_their_own_rows(kernel):
     """Row r is asked in embedding r mod 3; that one's model has seen the rows of its own before r, and no others."""
@@ -154,6 +158,7 @@ def test_no_x_is_asked_twice_while_there_are_others(acquisition):
     assert history.info.random[:, 2:].any()  # and where a plane had nothing new, that is said
 
 
+@pytest.mark.slow
 @both
 def test_runs_do_not_repeat_themselves(kernel, histories):
     for x in np.asarray(histories[kernel].x):

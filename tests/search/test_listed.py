@@ -47,6 +47,7 @@ def test_children_are_better_than_chance(histories):
     assert (histories.y[:, POPULATION:] < jnp.median(VALUES)).mean() > 0.6
 
 
+@pytest.mark.slow
 def test_a_child_is_the_nearest_row_that_was_not_tried():
     """With one member and hardly any step the child is the nearest neighbour of its parent, unless the depth changed."""
     alone = evolution(TABLE, population=1, tournament=1, step=1e-9)
@@ -61,6 +62,7 @@ def test_a_child_is_the_nearest_row_that_was_not_tried():
     assert same_depth >= 3
 
 
+@pytest.mark.slow
 def test_the_whole_table_can_be_searched():
     small = bonas.Listed(FULL, ROWS[:12])
     history = bonas.run(evolution(small, population=3), lambda key, u: small.row(u).astype(float), jax.random.key(0), 14)

@@ -115,3 +115,14 @@ def test_wrong_arguments_are_refused():
         quickly(loss, search=random(SPACE, batch=2))
     with pytest.raises(TypeError):
         quickly(lambda config: jnp.zeros(2))
+
+
+def test_a_search_in_the_place_of_the_space_is_refused():
+    with pytest.raises(ValueError, match="search as search="):
+        bonas.minimise(lambda config: 0.0, bonas.search.random(bonas.Space(x=bonas.Float(0.0, 1.0))), progress=False)
+
+
+def test_an_objective_that_returns_nothing_is_told_so():
+    space = bonas.Space(x=bonas.Float(0.0, 1.0))
+    with pytest.raises(TypeError, match="the objective must return a number; it returned None"):
+        bonas.minimise(lambda config: None, space, trials=1, search=bonas.search.random(space), progress=False)

@@ -15,6 +15,7 @@ def data(values=VALUES, capacity=9):
     return bonas.dataset(jnp.asarray(x), jnp.asarray(values), capacity=capacity)
 
 
+@pytest.mark.slow
 def test_tails_keep_the_lower_half_and_the_order():
     warped = np.asarray(tails(data())[0].y[:7, 0])
     low = np.median(VALUES) >= VALUES
@@ -59,6 +60,7 @@ def test_values_without_a_logarithm_are_masked():
     np.testing.assert_array_equal(warped.mask[:7, 0], VALUES > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exponential", "chosen"), [(False, 0), (True, 1)])
 def test_the_scale_under_which_the_values_are_more_probable_is_taken(exponential, chosen):
     """A straight slope, and its exponential over six orders of magnitude."""

@@ -54,6 +54,7 @@ def test_progress_changes_no_result(capsys):
     assert "100%" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_more_keys_than_parts_are_padded_and_cut_back():
     keys = jax.random.split(jax.random.key(1), 43)  # parts of three, the last with one of its own
     shown = bonas.run_many(SEARCH, CAMEL.objective, keys, 3, progress=True)
@@ -69,6 +70,7 @@ def test_a_second_call_compiles_nothing():
     assert _part._cache_size() == compiled
 
 
+@pytest.mark.slow
 def test_one_key_is_a_run():
     many = bonas.run_many(SEARCH, CAMEL.objective, KEYS[:1], 6)
     np.testing.assert_array_equal(many.x[0], bonas.run(SEARCH, CAMEL.objective, KEYS[0], 6).x)
@@ -82,6 +84,7 @@ def test_an_objective_may_tell_its_cost():
     np.testing.assert_allclose(history.state.record.cost, 2.0 + history.x[:, 0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_cheap_regions_are_searched_where_improvement_is_per_second():
     """Costs grow a thousandfold along a column that does not matter: in the median of 8 seeds a tenth is spent."""
 

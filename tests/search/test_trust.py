@@ -66,6 +66,7 @@ def counted(values, initial=2, patience=4, judge_each=1):
     return lengths, state
 
 
+@pytest.mark.slow
 def test_three_successes_in_a_row_double_the_box_up_to_the_longest():
     lengths, state = counted([10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0])
     assert lengths == [FIRST] * 4 + [LONGEST] * 4  # two initial points and three successes; then at most 1.6
@@ -119,6 +120,7 @@ def test_nothing_told_changes_nothing():
 # Where candidates lie
 
 
+@pytest.mark.slow
 def test_candidates_lie_in_the_box_and_fill_it():
     space, centre, half = PROBLEM.space, jnp.full(6, 0.3).at[0].set(0.95), jnp.asarray([0.2, 0.2, 0.1, 0.1, 0.05, 0.01])
     points = within_box(KEY, space, centre, half, sobol(512, 6))
@@ -129,6 +131,7 @@ def test_candidates_lie_in_the_box_and_fill_it():
     assert (gap > 0.98 * half).all()
 
 
+@pytest.mark.slow
 def test_the_next_point_lies_in_the_box_around_the_best_one(histories):
     """The sides that the length and the model's length scales give, and a centre that is the least posterior mean."""
     _, _, state = drive(PROBLEM.objective, 12)
@@ -151,6 +154,7 @@ def test_sides_are_length_scales_over_their_geometric_mean():
     np.testing.assert_array_equal(stretch("some other model", 3), np.ones(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "share"), [(6, 1.0), (60, 1 / 3), (80, 0.25)])
 def test_few_coordinates_move_in_many_dimensions(d, share):
     """Each with probability min(1, 20/d), and at least one: over 500 candidates within five standard errors."""
@@ -192,6 +196,7 @@ def test_a_box_that_collapsed_starts_again_from_an_empty_model():
     assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, state)
 
 
+@pytest.mark.slow
 def test_a_function_without_gains_restarts_and_goes_on():
     """d = 1: 4 failures halve the box. From 0.8 that takes 7 halvings to fall below 2⁻⁷, 28 asks, then a new design."""
     space = bonas.Space(a=bonas.Float(0.0, 1.0))
@@ -228,6 +233,7 @@ def test_it_beats_random_search(histories):
     assert np.median(histories.best[:, -1]) < 0.5 * np.median(chance.best[:, -1])
 
 
+@pytest.mark.slow
 def test_it_begins_with_the_points_of_bayes(histories):
     init_key, _ = jax.random.split(jax.random.split(KEY, 8)[0])
     np.testing.assert_array_equal(bonas.bayes(PROBLEM.space, initial=6).init(init_key, 8).design, histories.x[0, :6])

@@ -1,0 +1,136 @@
+"""How should a search on learning curves begin, and what should it maximise? The choice of the defaults of `bonas.curves`.
+
+On made-up tables of 190 networks whose curves are power laws, with four checkpoints at 1, 3, 8 and 20 of 20 epochs: what they
+end at, how high they begin and how fast they fall are smooth in depth and width. Kinds of tables differ in the noise of what a
+network ends at and in how much of the curve is still to fall after the first look. The defaults are those of the variant
+with the least regret here, so that the tables of hutchinson_search.py have no part in it; those were seen before, with five
+networks trained to the end, and were what raised the question.
+
+Each variant is saved as it ends, and a second call does what is missing.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from curve_search.regret import regrets
+from rich.console import Console
+from rich.table import Table
+from script import flags, progress, ready, record
+
+from bonas.problems import tables
+from bonas.search import curves, run_curves
+from bonas.spaces import Int, Listed, Space
+
+STEPS = (1, 3, 8, 20)
+SPACE = Space(depth=Int(1, 5), width=Int(2, 300, log=True))
+VARIANTS = {
+    "look, 8 halved": {},
+    "rate, 8 halved": {"variant": "rate"},
+    "look, 5 halved": {"initial": 5},
+    "look, 12 halved": {"initial": 12},
+    "look, 5 whole": {"halve": False},
+    "rate, 5 whole": {"halve": False, "variant": "rate"},
+    "published": {"variant": "published"},
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    kinds: tuple[tuple[float, float], ...] = ((0.1, 0.6), (0.4, 0.6), (0.1, 2.0), (0.05, 0.15))  # noise, height of the fall
+    tables: int = 3  # of each kind
+    seeds: int = 12  # of each table
+    networks: int = 12  # that the budget trains to the end
+    widths: int = 40  # about so many, times five depths
+    variants: tuple[str, ...] = tuple(VARIANTS)
+
+
+SMOKE = Config(kinds=((0.1, 0.6),), tables=1, seeds=2, networks=2, widths=4, variants=tuple(VARIANTS)[:2])
+
+
+def power_laws(config: Config, noise: float, height: float, seed: int) -> tables.Table:
+    """a + noise + h (t^−c − 1) at each checkpoint, with small noise of its own; a, log h and log c are drawn from a GP."""
+    draw = np.random.default_rng(seed)
+    widths = np.unique(np.round(np.geomspace(2, 300, config.widths)).astype(int))
+    pairs = np.array([(depth, width) for depth in range(1, 6) for width in widths], float)
+    places = np.stack([pairs[:, 0] / 2.0, np.log10(pairs[:, 1]) / 0.5], axis=1)
+    cov = np.exp(-0.5 * ((places[:, None] - places[None]) ** 2).sum(axis=2)) + 1e-6 * np.eye(len(pairs))
+    end, high, fast = (np.linalg.cholesky(cov) @ draw.normal(size=(len(pairs), 3))).T[:, :, None]
+    fall = (np.array(STEPS) / STEPS[-1])[None, :] ** (-0.4 * np.exp(0.3 * fast)) - 1.0
+    own = noise * draw.normal(size=(len(pairs), 1)) + 0.05 * draw.normal(size=(len(pairs), len(STEPS)))
+    unit = [parameter.unit(jnp.asarray(column)) for parameter, column in zip(SPACE.parameters.values(), pairs.T, strict=True)]
+    return tables.table(Listed(SPACE, np.stack(unit, axis=1)), STEPS, end + height * np.exp(0.5 * high) * fall + own)
+
+
+def run(config: Config, name: str, made: dict, show) -> dict:
+    """Mean regret of a variant after 1, 2, … whole networks, for each kind of table; compiled once for all tables."""
+    budget, first = config.networks * STEPS[-1], next(iter(made.values()))
+    search = curves(first.space, STEPS, **VARIANTS[name])
+
+    @jax.jit
+    def searches(values, keys):
+        objective = tables.objective(first._replace(values=values))
+        return jax.lax.map(partial(run_curves, search, objective, STEPS, budget=budget), keys)
+
+    keys = jax.vmap(jax.random.key)(np.arange(100, 100 + config.seeds))
+    found: dict = {}
+    for (noise, height, _), table in made.items():
+        history = jax.tree.map(np.asarray, searches(table.values, keys))
+        kind = found.setdefault(f"noise {noise:g}, fall {height:g}", [])
+        kind.append(regrets(table, history, budget, config.networks).mean(axis=0))
+        show()
+    return {"variant": name, "regret": {kind: np.mean(rows, axis=0).tolist() for kind, rows in found.items()}}
+
+
+def main() -> None:
+    args, config = flags.read(arguments(), Config(), SMOKE)
+    ready.begin(args.out)
+    made = {(*kind, i): power_laws(config, *kind, seed=11 + i) for kind in config.kinds for i in range(config.tables)}
+    file = args.out / "variants.jsonl"
+    known = {row["variant"]: row for row in record.lines(file)}
+    with progress.bar(disable=None) as bar:
+        task = bar.add_task("", total=len(made) * (len(config.variants) - len(known)))
+        for name in config.variants:
+            if name not in known:
+                bar.update(task, description=name)
+                known[name] = run(config, name, made, lambda: bar.advance(task))
+                record.add(file, known[name])
+    found = {name: known[name]["regret"] for name in config.variants}
+    means = {name: np.mean(list(kinds.values()), axis=0).tolist() for name, kinds in found.items()}
+    best = min(means, key=lambda name: np.mean(means[name]))
+    result = {"config": asdict(config), "kinds": found, "mean": means, "best": best}
+    record.write(args.out / "curve_defaults.json", {**record.about(), **result})
+    draw(means, args.out / "curve_defaults.png")
+    show(means, best)
+
+
+def draw(means: dict, file) -> None:
+    figure, ax = plt.subplots(figsize=(6.4, 4.2))
+    for name, mean in means.items():
+        ax.plot(np.arange(1, len(mean) + 1), mean, marker=".", label=name, lw=2.4 if name == next(iter(VARIANTS)) else 1.2)
+    ax.set(yscale="log", xlabel="training spent, in whole networks", ylabel="mean regret (deviations of the table)")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(file, dpi=150)
+
+
+def show(means: dict, best: str) -> None:
+    at = [n for n in (2, 4, 6, 9, 12) if n <= len(means[best])]
+    table = Table("mean regret after whole networks", *map(str, at))
+    for name, mean in means.items():
+        table.add_row(f"[bold]{name}" if name == best else name, *(f"{mean[n - 1]:.3f}" for n in at))
+    Console(width=100).print(table)
+
+
+def arguments():
+    return flags.parser(
+        __doc__, "curve_defaults", smoke="one small table, two variants", seeds="searches of each table (default 12)"
+    )
+
+
+if __name__ == "__main__":
+    main()
