@@ -50,7 +50,7 @@ class Lines(Silent):
         outcome = f"failed: {trial.error}" if event.kind == "failed" else f"{trial.value:.6g}"
         best = f"best {event.best.value:.6g}" if event.best else "no best yet"
         spent = f"{trial.cost:.1f} s" if trial.cost is not None else ""
-        self.say(f"[{count}] {outcome}  ({best})  {self._words(trial.config)}  {spent}".rstrip())
+        self.say(f"[{count}] trial {trial.number}: {outcome}  ({best})  {self._words(trial.config)}  {spent}".rstrip())
 
 
 class Live(Silent):

@@ -137,10 +137,6 @@ class Panel:
             places = [(x + by, y) for (x, y), by in zip(places, shift, strict=True)]
         self.parts.append(dots(places, kind, titles))
 
-    def note(self, x: Any, y: Any, text: str, kind: str = "label", anchor: str = "start", lift: float = 0.0) -> None:
-        left, top = self.at(x, y)
-        self.parts.append(words(left, top - lift, text, kind, anchor))
-
     def svg(self, title: str) -> str:
         return picture(self.width, self.height, title, [*self._axes(), *self.parts])
 

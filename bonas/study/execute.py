@@ -110,6 +110,11 @@ class Evaluating:
             number = self._running[future].asked.number
             if problem is None:
                 self._end(number, future.result())
+            elif isinstance(self._executor, Processes) and is_death(problem) and not self._executor.began(future):
+                raise StudyError(
+                    "a process for the evaluations could not be started, and its trials are back in the queue: what it has "
+                    'printed says why. A script must have what it does under `if __name__ == "__main__":`'
+                )
             elif is_death(problem):
                 self._died(number, problem)
             if problem is not None and not self._survives(problem):

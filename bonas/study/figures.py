@@ -85,7 +85,7 @@ def coordinates(told: Sequence[Record], space: Space, scale: Scale, sign: float)
             lines.append(path([place(j, t) for j, t in enumerate(spots)], kind, title=_said(record)))
         faint, strong = lines[: -good - 1], lines[-good - 1 :]
         ink = min(max(_INK / max(len(faint), 1), 0.05), 0.4)
-        marks = [part for j, axis in enumerate(axes) for part in _upright(place, j, *axis, axis[0] in absent, width)]
+        marks = [part for j, axis in enumerate(axes) for part in _upright(place, j, *axis, axis[0] in absent)]
         parts = [f'<g stroke-opacity="{ink:.3f}">', *faint, "</g>", *strong, *marks]
         return picture(width, height, "All trials in parallel coordinates", parts)
 
@@ -105,7 +105,7 @@ def _layout(width: int, axes: int, *, beside: bool) -> tuple[Callable[[int, floa
     return lambda i, t: (60.0 + t * (width - 80.0), 26.0 + i * 50.0), 50.0 * axes + 2.0
 
 
-def _upright(place, i: int, name: str, axis: Scale, absent: bool, width: int):
+def _upright(place, i: int, name: str, axis: Scale, absent: bool):
     """One axis: its line, its name, its ends or options, and the place of trials that do not have it."""
     (x, y), (end_x, end_y) = place(i, 0.0), place(i, 1.0)
     beside = x == end_x

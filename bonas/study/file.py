@@ -179,7 +179,7 @@ def _check_place(path: Path, create: bool) -> None:
     if path.exists():
         return
     if not create:
-        raise StudyError(f"there is no study at {path}; give a space to begin one")
+        raise StudyError(f"there is no study at {path}; Study(path, space) or `bonas search` begins one")
     if not path.parent.is_dir():
         raise StudyError(f"there is no folder {path.parent} to begin a study in; make it first")
     if not os.access(path.parent, os.W_OK):

@@ -18,7 +18,6 @@ from bonas.tabular.spaces import Family, family
 from bonas.tabular.table import digest, read
 from bonas.tabular.training import Going, Trainer
 
-METHODS = ("bayes", "curves", "random", "evolution")
 STAGES = 5  # parts of equal length that a search on learning curves trains networks in
 _FAIR = 5  # checkpoints after which a training may be stopped for doing worse than most
 

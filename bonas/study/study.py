@@ -27,6 +27,7 @@ from bonas.study.store import Point, Record, Store, set_all, settings
 from bonas.study.subset import default_search, said
 from bonas.study.trial import Asked, number_of
 from bonas.study.work import read
+from bonas.study.workers import check_guarded
 from bonas.study.written import Configs, check_conditions, is_whole, read_space, write_config, write_space
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Study:
         A space with conditions that are functions, or with options that JSON cannot say, is not wholly in the file: without
         it such a study can only be read.
         """
+        check_guarded()
         if not lease > 0.0:
             raise ValueError(f"a lease is a number of seconds above 0; got {lease}")
         self.path, self.lease, self._search = Path(path), lease, search
@@ -150,7 +152,8 @@ class Study:
             if given is not None and given.space != self.space:
                 raise StudyError("the search was made for another space than the study")
             about: dict[str, Any] = {"seed": self.seed, "sign": DIRECTIONS[self.direction], "first": self._settings["capacity"]}
-            about["said"] = None if given else said
+            ours = given is None and is_whole(self._settings["space"])  # the space says all that its search depends on
+            about |= {"said": None if given else said, "name": json.dumps(self._settings["space"]) if ours else None}
             self._searching = Searching(given or default_search(self.space), self._store, **about)
         return self._searching
 

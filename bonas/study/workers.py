@@ -3,11 +3,12 @@
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
+from multiprocessing import current_process, get_context, parent_process
 from typing import Any
 
 from bonas.study.file import StudyError
@@ -34,6 +35,10 @@ class Processes(Executor):
             raise RuntimeError("every process is at work; wait for one of them")
         return place.submit(function, *args, **kwargs)
 
+    def began(self, future: Future) -> bool:
+        """Whether the process that was given this ever came to work."""
+        return all(place.began for place in self._places if place.future is future)
+
     def kill(self, future: Future) -> None:
         """End the process that works on this."""
         for place in self._places:
@@ -56,6 +61,10 @@ class _Place:
     @property
     def free(self) -> bool:
         return self.future is None or self.future.done()
+
+    @property
+    def began(self) -> bool:
+        return self._number is None or not self._number.done() or self._number.exception() is None
 
     def submit(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
         try:
@@ -122,12 +131,27 @@ def chosen(executor: Executor | None, workers: int | None, objective: Callable[.
 
 
 def _check_sendable(objective: Callable[..., Any]) -> None:
+    main = sys.modules["__main__"]
+    if getattr(objective, "__module__", None) == "__main__" and not getattr(main, "__file__", None):
+        raise StudyError(
+            "the objective cannot be sent to another process: what is typed into an interpreter or a notebook is not known "
+            "there. Define it by `def` in a file, and import it"
+        )
     try:
         pickle.dumps(objective)
     except Exception as problem:
         raise StudyError(
             f"the objective cannot be sent to another process ({problem}): define it by `def` at the top level of a module"
         ) from None
+
+
+def check_guarded() -> None:
+    """A StudyError where this process is a worker that is only just importing the script of its parent."""
+    if getattr(current_process(), "_inheriting", False):
+        raise StudyError(
+            "a worker runs the script that started it from the top: what opens a study and optimises it belongs under "
+            '`if __name__ == "__main__":`'
+        )
 
 
 def is_death(problem: BaseException) -> bool:

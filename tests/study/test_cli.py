@@ -16,7 +16,6 @@ import pytest
 import bonas
 from bonas.problems.examples import Examples, parts
 from bonas.study import cli
-from bonas.study.display import time_left
 
 BONAS = Path(sys.executable).with_name("bonas")
 SMALL = ["--method", "random", "--trials", "2", "--target", "price", "--impute"]
@@ -87,7 +86,8 @@ def test_help_comes_at_once(arguments):
         (["resume", "nowhere.db"], "nowhere.db"),
         (["resume", "houses.csv"], "it is no study of bonas"),
         (["report", "nowhere.db"], "nowhere.db"),
-        (["predict", "nowhere.db", "houses.csv"], "there is no such study"),
+        (["predict", "nowhere.db", "houses.csv"], "there is no study at nowhere.db"),
+        (["predict", "houses.csv", "houses.csv"], "it is no study of bonas"),
     ],
 )
 def test_mistakes_are_told_in_one_line(folder, capsys, arguments, message):
@@ -110,20 +110,6 @@ def test_mistakes_are_told_in_one_line(folder, capsys, arguments, message):
 def test_debug_shows_where_an_error_comes_from(folder):
     with pytest.raises(ValueError, match="has no target 'cost'"):
         cli.main(["search", "houses.csv", "--target", "cost", "--debug"])
-
-
-@pytest.mark.parametrize(
-    ("spent", "new", "done", "total", "seconds", "left"),
-    [
-        (10.0, 5, 5, 20, None, 30.0),
-        (10.0, 5, 15, 20, None, 10.0),  # ten are of an earlier call
-        (10.0, 5, 5, 20, 15.0, 5.0),
-        (10.0, 0, 0, None, 15.0, 5.0),
-        (10.0, 0, 0, 20, None, float("inf")),
-    ],
-)
-def test_the_time_left(spent, new, done, total, seconds, left):
-    assert time_left(spent, new, done, total, seconds) == left
 
 
 # From a table to predictions
@@ -329,3 +315,19 @@ def test_a_search_on_learning_curves_advances_networks_stage_by_stage(folder):
         assert len(set(configs)) < 10
         values = [trial.value for trial in study.trials if repr(sorted(trial.config.items())) == configs[0]]
         assert values == sorted(values, reverse=True)
+
+
+def test_an_interrupt_that_a_callback_would_swallow_comes_again():
+    """JAX's callback for the garbage collector is Python code, in which an exception is ignored."""
+
+    def _xla_gc_callback():
+        signal.raise_signal(signal.SIGINT)
+        return "not interrupted"
+
+    before = signal.signal(signal.SIGINT, cli._interrupt)
+    try:
+        assert _xla_gc_callback() == "not interrupted"
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(30.0)
+    finally:
+        signal.signal(signal.SIGINT, before)

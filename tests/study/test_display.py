@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from bonas.study.display import Lines, Live, Silent
+from bonas.study.display import Lines, Live, Silent, time_left
 from bonas.study.execute import Event
 from bonas.study.store import Record
 
@@ -20,9 +20,9 @@ def words(config):
 @pytest.mark.parametrize(
     ("happened", "line"),
     [
-        (event("told", 3, 0.75, 4, best=2), "[4/10] 0.75  (best 0.5)  network 3  1.2 s\n"),
-        (event("stopped", 3, 0.75, 4, best=2), "[4/10] 0.75  (best 0.5)  network 3  1.2 s\n"),
-        (event("failed", 0, None, 1, "it diverged"), "[1/10] failed: it diverged  (no best yet)  network 0  1.2 s\n"),
+        (event("told", 3, 0.75, 4, best=2), "[4/10] trial 3: 0.75  (best 0.5)  network 3  1.2 s\n"),
+        (event("stopped", 3, 0.75, 4, best=2), "[4/10] trial 3: 0.75  (best 0.5)  network 3  1.2 s\n"),
+        (event("failed", 0, None, 1, "it diverged"), "[1/10] trial 0: failed: it diverged  (no best yet)  network 0  1.2 s\n"),
         (event("asked", 3), ""),
     ],
 )
@@ -52,3 +52,17 @@ def test_silence_is_silent(capsys):
         silent.turn_to("something")
         silent.watch(event("told", 0, 1.0, 1))
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("spent", "new", "done", "total", "seconds", "left"),
+    [
+        (10.0, 5, 5, 20, None, 30.0),
+        (10.0, 5, 15, 20, None, 10.0),  # ten are of an earlier call
+        (10.0, 5, 5, 20, 15.0, 5.0),
+        (10.0, 0, 0, None, 15.0, 5.0),
+        (10.0, 0, 0, 20, None, float("inf")),
+    ],
+)
+def test_the_time_left(spent, new, done, total, seconds, left):
+    assert time_left(spent, new, done, total, seconds) == left

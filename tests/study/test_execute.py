@@ -29,6 +29,7 @@ def outcome(study):
     return [(record.number, record.state, record.u, record.value, record.reports) for record in study.trials]
 
 
+@pytest.mark.slow
 def test_executors_make_no_difference(tmp_path):
     """With one worker the points are those of a search in this process; so are values and reports."""
     pools = {
@@ -208,6 +209,7 @@ def test_a_process_that_cannot_be_interrupted_is_killed(tmp_path):
     assert [record.state for record in study.trials[1:]] == ["told", "told"]
 
 
+@pytest.mark.slow
 def test_a_thread_that_hangs_is_not_used_again(tmp_path):
     gate = threading.Event()
 
@@ -223,6 +225,7 @@ def test_a_thread_that_hangs_is_not_used_again(tmp_path):
     assert [record.state for record in study.trials] == ["told", "failed", "told", "told", "told", "told"]
 
 
+@pytest.mark.slow
 def test_where_every_worker_hangs_it_ends(tmp_path):
     gate, study = threading.Event(), begin(tmp_path)
     with ThreadPoolExecutor(2) as pool:
@@ -312,3 +315,38 @@ def test_wrong_settings_are_refused(tmp_path):
     thread.start()
     thread.join()
     assert "needs a process" in errors[0]
+
+
+UNGUARDED = """
+import sys
+import bonas
+from bonas.search import random
+from study.objectives import SPACE, loss
+study = bonas.Study(sys.argv[1], SPACE, search=random(SPACE))
+study.optimise(loss, trials=4, workers=2, progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_told_so_and_spends_no_trial(tmp_path):
+    script, path = tmp_path / "script.py", tmp_path / "runs.db"
+    script.write_text(UNGUARDED)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, script, path], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "could not be started" in done.stderr.splitlines()[-1]
+    assert "runs the script that started it from the top" in done.stderr
+    assert {record.state for record in bonas.Study(path).trials} == {"queued"}
+
+
+def test_what_is_typed_into_an_interpreter_is_not_sent_to_processes(tmp_path):
+    typed = (
+        "import bonas; from bonas.search import random; from study.objectives import SPACE\n"
+        "def f(config): return 1.0\n"
+        f"study = bonas.Study({str(tmp_path / 'runs.db')!r}, SPACE, search=random(SPACE))\n"
+        "study.optimise(f, trials=2, workers=2, progress=False)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", typed], env=environment, capture_output=True, text=True, timeout=300)
+    assert "is not known there. Define it by `def` in a file" in done.stderr
+    assert bonas.Study(tmp_path / "runs.db").trials == []

@@ -70,6 +70,7 @@ def browser(request, driver, report):
     return driver
 
 
+@pytest.mark.slow
 def test_nothing_is_logged(browser):
     assert browser.get_log("browser") == []
 

@@ -9,6 +9,7 @@ import bonas
 from bonas import acquire, gp, surrogates
 from bonas.search import evolution, grid, random, sobol
 from bonas.study import StudyError, states
+from bonas.study.programs import programs, tree, trial
 
 SPACE = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0))
 FINITE = bonas.Space(a=bonas.Int(0, 4), b=bonas.Choice("x", "y", "z"))
@@ -41,15 +42,20 @@ def value(x):
     return float(np.sum((np.asarray(x) - 0.3) ** 2))
 
 
-def follow(search, capacity, steps, between=lambda state, i: state):
-    """The points (steps, d) of a search whose state is changed between a tell and the next ask."""
-    programs, points = states.programs(search), []
-    state = programs.init(INIT, capacity)
+def follow(search, capacity, steps, between=lambda state: state, grows=()):
+    """The points (steps, d) of a search whose state is changed between a tell and the next ask.
+
+    grows: a step before which it gets more room, and how much.
+    """
+    state, points = programs(search, capacity).init(INIT), []
     for i in range(steps):
-        state = between(state, i)
-        x, state, _ = programs.ask(states.ask_key(RUN, jnp.asarray(i)), state)
+        if i in grows[:1]:
+            capacity = grows[1]
+            state = states.grown(search, programs(search, capacity).init(INIT), state, capacity)
+        state, made = between(state), programs(search, capacity)
+        x, state, _ = made.ask(states.ask_key(RUN, jnp.asarray(i)), state)
         points.append(np.asarray(x[0]))
-        state = programs.tell(state, states.trial(x[0], value(x[0]), 1.0 + i, ok=i % 4 != 3))
+        state = made.tell(state, trial(x[0], value(x[0]), 1.0 + i, ok=i % 4 != 3))
     return np.array(points)
 
 
@@ -58,18 +64,21 @@ def follow(search, capacity, steps, between=lambda state, i: state):
 def test_what_is_kept_is_enough(search):
     """All other leaves are lost between any two asks, and every point stays what it was, bit for bit."""
 
-    def kept(state, i):
-        parts = states.parts(search, 16, state)
-        return states.restored(search, INIT, 16, {part: content.tobytes() for part, content in parts.items()})
+    made = programs(search, 16)
+
+    def kept(state):
+        parts = states.parts(made.lasting, state)
+        return states.restored(made, INIT, {part: content.tobytes() for part, content in parts.items()})
 
     np.testing.assert_array_equal(follow(search, 16, 12, kept), follow(search, 16, 12))
 
 
 def test_what_every_fit_makes_anew_is_not_kept():
     search = SEARCHES["bayes"]
-    state = states.programs(search).init(INIT, 64)
+    made = programs(search, 64)
+    state = jax.tree.unflatten(tree(search, 64), made.init(INIT))
     names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(state)]
-    kept = {name for name, lasts in zip(names, states.lasting(search, 64), strict=True) if lasts}
+    kept = {name for name, lasts in zip(names, made.lasting, strict=True) if lasts}
     assert not [name for name in kept if "posterior" in name]
     assert {name for name in names if ".model.z" in name} <= kept
     assert {".record.data.x", ".record.data.y", ".record.pending", ".record.failed", ".design"} <= kept
@@ -80,7 +89,7 @@ def test_what_every_fit_makes_anew_is_not_kept():
 def test_growing_changes_no_plan(name):
     """Plans are made for a capacity, and the points of a larger one begin with those of a smaller."""
     search = SEARCHES[name]
-    grown = follow(search, 4, 15, lambda state, i: states.grown(search, INIT, state, 16) if i == 4 else state)
+    grown = follow(search, 4, 15, grows=(4, 16))
     if "finite" in name:  # each of the 15 points once: the order is that of the capacity
         assert len(np.unique(grown, axis=0)) == 15
     else:
@@ -91,17 +100,18 @@ def test_growing_changes_no_plan(name):
 @pytest.mark.parametrize("name", ["bayes", "turbo", "evolution"])
 def test_growing_keeps_what_is_known(name):
     search = SEARCHES[name]
-    programs = states.programs(search)
-    state = programs.init(INIT, 4)
+    small, large = programs(search, 4), programs(search, 8)
+    state = small.init(INIT)
     for i in range(4):
-        x, state, _ = programs.ask(states.ask_key(RUN, jnp.asarray(i)), state)
+        x, state, _ = small.ask(states.ask_key(RUN, jnp.asarray(i)), state)
         if i < 3:  # the last stays pending
-            state = programs.tell(state, states.trial(x[0], value(x[0]), 1.0, ok=True))
-    wider = states.grown(search, INIT, state, 8)
-    for before, after in zip(jax.tree.leaves(state.record), jax.tree.leaves(wider.record), strict=True):
+            state = small.tell(state, trial(x[0], value(x[0]), 1.0, ok=True))
+    wider = states.grown(search, large.init(INIT), state, 8)
+    was, now = (jax.tree.unflatten(tree(search, room), each).record for room, each in ((4, state), (8, wider)))
+    for before, after in zip(jax.tree.leaves(was), jax.tree.leaves(now), strict=True):
         np.testing.assert_array_equal(after[:4] if before.ndim else after, before)
-    assert wider.record.pending.tolist() == [False, False, False, True, False, False, False, False]
-    x, _, _ = programs.ask(states.ask_key(RUN, jnp.asarray(4)), wider)
+    assert now.pending.tolist() == [False, False, False, True, False, False, False, False]
+    x, _, _ = large.ask(states.ask_key(RUN, jnp.asarray(4)), wider)
     assert np.isfinite(x).all()
 
 
@@ -122,7 +132,7 @@ def test_only_pieces_that_differ_are_written(seed):
 
 
 def test_another_search_is_noticed():
-    state = states.programs(SEARCHES["random"]).init(INIT, 8)
-    parts = {part: content.tobytes() for part, content in states.parts(SEARCHES["random"], 8, state).items()}
+    made = programs(SEARCHES["random"], 8)
+    parts = {part: content.tobytes() for part, content in states.parts(made.lasting, made.init(INIT)).items()}
     with pytest.raises(StudyError, match="not the search"):
-        states.restored(SEARCHES["turbo"], INIT, 8, parts)
+        states.restored(programs(SEARCHES["turbo"], 8), INIT, parts)

@@ -30,6 +30,7 @@ def rows(study):
 # The same points as the other doors
 
 
+@pytest.mark.slow
 def test_it_asks_for_the_points_of_minimise(tmp_path):
     for seed in (0, 1):
         study = bonas.Study(tmp_path / f"{seed}.db", SPACE, search=BY_CHANCE, seed=seed, _capacity=8)
@@ -179,6 +180,7 @@ def test_the_search_knows_what_was_enqueued(tmp_path):
     assert sum(abs(record.config["b"] - 0.6) < 0.2 for record in study.trials[4:]) >= 3  # it looks around there
 
 
+@pytest.mark.slow
 def test_a_batch_is_asked_one_by_one(tmp_path):
     search = random(SPACE, batch=3)
     study = bonas.Study(tmp_path / "runs.db", SPACE, search=search, _capacity=4)
@@ -331,6 +333,7 @@ def test_tables_have_a_row_a_trial_and_a_column_a_parameter(tmp_path):
         assert ("c" in record.config) == (row["c"] != "") == (not np.isnan(series["c"]))
 
 
+@pytest.mark.slow
 def test_the_file_grows_with_the_trials_and_not_with_their_square(tmp_path):
     sizes = []
     for trials in (100, 200, 400):

@@ -18,6 +18,7 @@ def data(n, capacity, seed=0):
     return dataset(x, np.sin(5.0 * x[:, 0]) + x[:, 1], capacity)
 
 
+@pytest.mark.slow
 def test_nothing_changes_where_there_is_room():
     for n, capacity in ((5, 8), (8, 8), (5, 16), (8, 16), (8, 64)):
         few, plain = subset(data(n, capacity), 8), data(n, min(capacity, 8))
@@ -38,6 +39,7 @@ def test_the_best_and_the_latest_others_stay_in_their_order(seed):
     assert int(few.size) == 12
 
 
+@pytest.mark.slow
 def test_a_model_of_a_subset_is_the_model_fitted_to_it():
     model, everything = surrogates.gp(gp.matern52()), data(40, 64)
     of_few = of_subset(model, 12)

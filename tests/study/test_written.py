@@ -66,6 +66,7 @@ def test_what_cannot_be_kept_is_looked_up_where_the_space_is_known():
     assert Configs(through_json(HALF)).read(write_config(config)) == {"depth": 1, "kind": "Odd"}
 
 
+@pytest.mark.slow
 def test_without_its_space_such_a_study_can_only_be_read(tmp_path):
     path = tmp_path / "runs.db"
     with bonas.Study(path, HALF, search=random(HALF)) as study:
