@@ -118,7 +118,10 @@ def train(config: Config, job: Job, synthetic: bool) -> dict:
     """The row of one network."""
     rows, grid = len(sets.data_of(job.name, synthetic)[0].x), dict(config.sets)[job.name]
     course = nets.Course(config.checkpoints, min(grid.batch or rows, rows), config.draws, grid.window)
-    vi, traits = nets.VI(prior=config.prior, samples=config.samples), nets.Traits(learning_rate=config.learning_rate)
+    vi, traits = (
+        nets.VI(prior=config.prior, samples=config.samples, antithetic=False),
+        nets.Traits(learning_rate=config.learning_rate),
+    )
     _, row = sets.train(job.name, job.network.widths(), job.seed, vi, course, traits, synthetic=synthetic)
     # layers that a network does not have have no units
     row["active"] = [layers + [0] * (max(config.depths) - len(layers)) for layers in row["active"]]

@@ -47,6 +47,7 @@ def test_rows_come_out_as_they_were_packed(path, tmp_path):
     assert bnn_table.rows(fewer) == rows()[:-1]
 
 
+@pytest.mark.slow
 def test_likelihoods_are_searched_by_their_negatives(path):
     table = bnn_table.load("yacht", path=path)
     assert table.values.shape == (2, 2, 2)

@@ -314,6 +314,7 @@ def test_standard_splits_are_the_published_ones(real, name):
         np.testing.assert_array_equal(np.concatenate(datasets.standard_indices(n, number)), np.concatenate([train, test]))
 
 
+@pytest.mark.slow
 def test_mnist_has_its_published_class_sizes(real):
     train, test = datasets.images("mnist", download=False)
     assert np.bincount(train.y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]

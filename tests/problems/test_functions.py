@@ -195,6 +195,7 @@ def test_layered_equals_a_python_loop():
     np.testing.assert_allclose(evaluate(functions.layered, rows), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_layered_optimum_by_exhaustion():
     """Every depth and activation, a fine grid of every active layer, and scipy from the best of each."""
     grid = np.linspace(0.0, 1.0, 21)

@@ -34,6 +34,7 @@ def values(problem, rows):
     return np.asarray(jax.jit(jax.vmap(problem.objective, in_axes=(None, 0)))(KEY, rows))
 
 
+@pytest.mark.slow
 @every_problem
 def test_minimisers_lie_in_the_box_and_reach_the_optimum(problem):
     rows = rows_of(problem)
@@ -41,11 +42,13 @@ def test_minimisers_lie_in_the_box_and_reach_the_optimum(problem):
     np.testing.assert_allclose(values(problem, rows), np.full(len(rows), problem.optimum), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @every_problem
 def test_no_sampled_point_is_below_the_optimum(problem):
     assert values(problem, problem.space.sample(jax.random.key(1), 5000)).min() > problem.optimum
 
 
+@pytest.mark.slow
 @every_problem
 def test_no_descent_ends_below_the_optimum(problem):
     """L-BFGS from the minimiser moved a little, and from random points, with the gradient of the objective."""
@@ -97,6 +100,7 @@ def test_pairs_are_all_columns():
     assert sorted(column for pair in high.pairs(20) for column in pair) == list(range(20))
 
 
+@pytest.mark.slow
 def test_groups_add_up():
     """The mixed difference f(a, b) − f(a', b) − f(a, b') + f(a', b') vanishes across pairs, and not within one."""
     problem, groups = high.additive(20), high.pairs(20)

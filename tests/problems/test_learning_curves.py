@@ -111,6 +111,7 @@ def test_an_unknown_name_is_refused():
 SIZES = {"metaqnn_cifar10": (1000, 20), "metaqnn_svhn": (1300, 20), "resnet_cifar10": (486, 50), "lstm_ptb": (280, 60)}
 
 
+@pytest.mark.slow
 def test_the_tables_have_their_published_size(real):
     name, table = real
     networks, epochs = SIZES[name]

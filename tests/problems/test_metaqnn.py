@@ -171,6 +171,7 @@ def test_one_network_twice_is_refused():
         metaqnn.table([STRINGS[0], STRINGS[1], STRINGS[0]], np.full(3, 0.001), CURVES)
 
 
+@pytest.mark.slow
 def test_a_made_up_table_has_the_form_of_the_real_ones():
     table = metaqnn.synthetic(jax.random.key(0), 20, positions=3)
     assert len(table.error) == table.space.size == len(table.networks) == 20
@@ -218,6 +219,7 @@ def test_an_unknown_name_is_refused():
 # The real ones
 
 
+@pytest.mark.slow
 def test_the_tables_have_their_published_size(real):
     """Baker et al. 2018, and the counts of the files' own depth column."""
     n = len(real.error)

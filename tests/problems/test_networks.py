@@ -24,6 +24,7 @@ def data():
     return nets.examples(x[:20] + 4 * y[:20, None], y[:20], x[20:] + 4 * y[20:, None], y[20:])
 
 
+@pytest.mark.slow
 def test_the_space_is_that_of_the_paper():
     """24 columns: R-S4. Those that matter are those of the authors' table, column for column."""
     space = networks.raiders().space

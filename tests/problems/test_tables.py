@@ -24,6 +24,7 @@ def made():
 # Looking values up
 
 
+@pytest.mark.slow
 def test_every_value_is_found_where_it_was_put(made):
     """Over keys both runs are met, and no value of another network or checkpoint."""
     look_up = jax.jit(tables.objective(made))
@@ -43,6 +44,7 @@ def test_a_key_goes_along_one_run(made):
         assert curve in VALUES[0].tolist()
 
 
+@pytest.mark.slow
 def test_runs_are_drawn_evenly(made):
     """400 keys, two runs: five standard errors are 50."""
     keys = jax.random.split(jax.random.key(1), 400)
@@ -144,6 +146,7 @@ def whitened(y, before, places, slope, noise):
     return y @ np.linalg.solve(cov, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.1, 1.0])
 def test_the_synthetic_table_follows_its_law(slope):
     """Two runs of 225 networks: 450 degrees of freedom, whose statistic has standard deviation 30; five of them."""

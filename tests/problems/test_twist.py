@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from nets.small import cut
+from nets.small import check_descent, cut
 from scipy.stats import norm
 
 import bonas
@@ -53,23 +53,7 @@ def test_by_default_there_is_a_column_a_layer_and_two_more():
 
 def test_settings_and_shape_are_those_of_algorithm_3(reference):
     """One epoch in the order of the reference, from its parameters."""
-    known = reference("twist_sgd")
-    shape = twist.shape(2, 4)
-    kernels, biases = [np.array(w).T for w in known["W0"]], [np.array(b) for b in known["b0"]]
-    exact = {
-        "first": {"kernel": kernels[0], "bias": biases[0]},
-        "hidden": {"kernel": kernels[1][None], "bias": biases[1][None]},
-        "last": {"kernel": kernels[2], "bias": biases[2]},
-    }
-    x, y = np.array(known["X"]).T, np.array(known["Y"]).T
-    data = nets.examples(x[known["order"]], y[known["order"]], x, y, dtype="float64")
-    how, network = replace(twist.settings(1), shuffle=False), nets.architecture(shape, (3, 2))
-    hyper = nets.Hyper(learning_rate=known["eta"])
-    found = train(KEY, shape, how, network, hyper, data, params=mlp.resize(exact, shape))
-    for (kernel, bias), weight, level in zip(cut(found.params, (3, 2), 2), known["W_after"], known["b_after"], strict=True):
-        np.testing.assert_allclose(kernel, np.array(weight).T, rtol=1e-12)
-        np.testing.assert_allclose(bias, level, rtol=1e-12)
-    np.testing.assert_allclose(found.final[0], known["cost_after"], rtol=1e-12)
+    check_descent(reference("twist_sgd"), train, twist.shape(2, 4), replace(twist.settings(1), shuffle=False))
 
 
 def test_networks_start_from_standard_normal_numbers():
@@ -83,6 +67,7 @@ def test_networks_start_from_standard_normal_numbers():
     assert abs(drawn.mean()) < 0.11
 
 
+@pytest.mark.slow
 def test_a_batch_of_all_points_is_gradient_descent_on_the_cost():
     """Algorithm 1: one step along the gradient of C = (1/N) Σ ½ ‖y − a‖², by finite differences in one weight and one bias."""
     shape, network, rate, step = twist.shape(1, 3), (3,), 0.7, 1e-5
@@ -114,6 +99,7 @@ def test_targets_have_a_column_a_class():
 # The figures' training
 
 
+@pytest.mark.slow
 def test_a_training_is_measured_on_training_and_validation_points_apart():
     pattern = (4, 3)
     found = jax.jit(lambda key: twist.train(key, pattern, DATA, epochs=6, rate=1.0, every=3))(KEY)
@@ -198,6 +184,7 @@ def hill(x):
     return 0.9 * jnp.exp(-jnp.sum((x - 0.3) ** 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_it_asks_what_the_published_code_would(seed):
     state, seen = begin(jax.random.key(seed), 8), []

@@ -222,6 +222,7 @@ def test_the_real_sets_have_the_digests_of_the_table(real, name):
         assert uci.digest(file["X"], file["y"]) == UCI[name].sha256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UCI)
 def test_the_real_sets_are_the_same_from_their_text(real, publish, cache, name):
     expected = datasets.read(real / "uci" / f"{name}.npz")

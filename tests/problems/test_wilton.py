@@ -73,6 +73,7 @@ def test_the_jumps_are_where_the_function_jumps():
 # The objective
 
 
+@pytest.mark.slow
 def test_the_objective_is_a_euclidean_distance_on_the_test_rows():
     trained = wilton.train(SMALL, KEY, SMALL.design(ROW), DATA)
     members = np.asarray(ensemble.member_outputs(trained, DATA.valid_x))[np.asarray(trained.counted)]
@@ -104,6 +105,7 @@ def history():
     return jax.jit(lambda key: bonas.run(search, wilton.objective(SMALL, DATA), key, 6))(KEY)
 
 
+@pytest.mark.slow
 def test_a_search_is_one_program_from_the_first_design_to_the_last(history):
     assert np.isfinite(history.y).all()
     assert (np.diff(history.best) <= 0.0).all()
