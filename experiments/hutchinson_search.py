@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 from curve_search import contenders, report
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from script import flags, ready, record
+from curve_search.regret import regrets
+from script import flags, progress, ready, record
 
 import bonas
 from bonas.problems import bnn_table, learning_curves, tables
@@ -70,24 +70,6 @@ def budget_of(config: Config, table: tables.Table) -> int:
     return whole * max(1, min(config.networks, int(config.share * n)))
 
 
-def regrets(config: Config, table: tables.Table, history: bonas.search.CurveHistory) -> np.ndarray:
-    """(seeds, points): of the network with the best final value so far, of any where there is none, in deviations."""
-    finals = np.nanmean(np.asarray(table.values)[:, :, -1], axis=1)
-    true = finals[np.asarray(table.space.row(history.x.reshape(-1, history.x.shape[-1])))].reshape(history.y.shape)
-    done = (np.asarray(history.step) == len(table.steps) - 1) & np.isfinite(history.y)
-    seen = np.where(done, np.asarray(history.y), np.inf)
-    spent, grid = np.asarray(history.spent), np.linspace(0.0, budget_of(config, table), config.points + 1)[1:]
-    low, scale = np.nanmin(finals), np.nanstd(finals)
-    found = np.full((len(seen), config.points), np.nan)
-    for i, row in enumerate(seen):
-        best = np.minimum.accumulate(row)
-        which = np.array([np.flatnonzero(row[: k + 1] == best[k])[0] if np.isfinite(best[k]) else -1 for k in range(len(row))])
-        reached = np.searchsorted(spent[i], grid, side="right") - 1
-        here = np.where(reached >= 0, which[np.maximum(reached, 0)], -1)
-        found[i] = np.where(here >= 0, true[i][np.maximum(here, 0)], np.nanmean(finals))
-    return (found - low) / scale
-
-
 def main() -> None:
     """Run what is missing, then draw and summarise."""
     args = arguments()
@@ -106,14 +88,7 @@ def main() -> None:
         for seeds in chunks(config)
         if any((name, method, seed) not in known for seed in seeds)
     ]
-    columns = (
-        TextColumn("{task.description:34}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, disable=None) as bar, file.open("a", encoding="utf-8") as growing:
+    with progress.bar(disable=None) as bar, file.open("a", encoding="utf-8") as growing:
         task = bar.add_task("searches", total=len(jobs))
         for i, (name, method, seeds) in enumerate(jobs):
             if i and name != jobs[i - 1][0]:
@@ -123,7 +98,7 @@ def main() -> None:
             keys = jax.vmap(jax.random.key)(np.asarray(seeds))
             search, budget = contenders.make(method, table), budget_of(config, table)
             history = bonas.run_curves_many(search, objective_of(table), table.steps, keys, budget)
-            for seed, row in zip(seeds, regrets(config, table, jax.tree.map(np.asarray, history)), strict=True):
+            for seed, row in zip(seeds, regrets(table, jax.tree.map(np.asarray, history), budget, config.points), strict=True):
                 values = [float(f"{value:.5g}") for value in row]
                 known[name, method, seed] = values
                 growing.write(record.line({"set": name, "method": method, "seed": seed, "regret": values}))

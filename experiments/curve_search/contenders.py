@@ -19,7 +19,7 @@ VARIANTS = (
     "Algorithm 2, UCB",
     "Algorithm 2, 10 draws",
     "Algorithm 2, 3 draws",
-    "bonas, looks",
+    "bonas, rate",
     "bonas, freeze-thaw",
     "bonas, power laws",
 )
@@ -37,7 +37,7 @@ def make(name: str, table: Table) -> bonas.search.types.Search:
 
     return {
         "bonas": lambda: search.curves(space, steps),
-        "bonas, looks": lambda: search.curves(space, steps, variant="look"),
+        "bonas, rate": lambda: search.curves(space, steps, variant="rate"),
         "bonas, freeze-thaw": lambda: search.curves(space, steps, model=surrogates.freeze_thaw()),
         "bonas, power laws": lambda: search.curves(space, steps, model=surrogates.power_law()),
         "Algorithm 2": published,

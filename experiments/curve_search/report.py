@@ -14,6 +14,21 @@ OURS, BASELINES = (
 )
 
 
+_TITLES = {
+    "metaqnn_cifar10": "MetaQNN, CIFAR-10",
+    "metaqnn_svhn": "MetaQNN, SVHN",
+    "resnet_cifar10": "ResNets, CIFAR-10",
+    "lstm_ptb": "LSTMs, Penn Treebank",
+    "bnn_wine_red": "Bayesian networks, red wine",
+}
+
+
+def title(name: str) -> str:
+    """What a set is called in figures and tables."""
+    kind, _, which = name.partition("_")
+    return _TITLES.get(name) or (f"Bayesian networks, {which}" if kind == "bnn" else name)
+
+
 def curves(config, known: dict, name: str, method: str) -> np.ndarray:
     """(seeds, points) regrets."""
     return np.array([known[name, method, seed] for seed in range(config.seeds)])
@@ -45,6 +60,7 @@ def summary(config, names: list[str], known: dict) -> dict:
                     }
                 ),
                 "ours_reaches_its_end_at": _reaches(every[OURS], values),
+                "mean": [float(f"{value:.4g}") for value in np.mean(values, axis=0)],  # at equal parts of the budget
             }
             for method, values in every.items()
         }
@@ -65,7 +81,8 @@ def verdicts(config, found: dict) -> dict:
         best = min(rivals, key=lambda method: rows[method]["end"])
         final = rows.get("final-performance BO")
         made[name] = {
-            "against_random": rows["random"]["ours_against_it_along"]["verdict"] if "random" in rows else None,
+            "against_random": rows["random"]["ours_against_it"]["verdict"] if "random" in rows else None,
+            "against_random_along": rows["random"]["ours_against_it_along"]["verdict"] if "random" in rows else None,
             "best_baseline": best,
             "against_best_baseline": rows[best]["ours_against_it"]["verdict"],
             "share_of_steps_of_final_performance": final["ours_reaches_its_end_at"] if final else None,
@@ -97,13 +114,13 @@ def draw(config, sizes: dict, known: dict, folder: Path) -> None:
                     lw=0,
                 )
                 column[1].plot(x, spread, **look)
-            column[0].set_title(name, fontsize=10)
+            column[0].set_title(title(name), fontsize=10)
             column[0].set_yscale("log")
             column[1].set_xlabel("training spent, in whole networks")
             for ax in column:
                 ax.spines[["top", "right"]].set_visible(False)
-        axes[0, 0].set_ylabel("regret (standard deviations of the table)")
-        axes[1, 0].set_ylabel("its deviation over seeds")
+        axes[0, 0].set_ylabel("mean regret\n(deviations of the table)")
+        axes[1, 0].set_ylabel("its deviation\nover seeds")
         handles, texts = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="lower center", ncols=min(5, len(texts)), frameon=False, fontsize=9)
         figure.tight_layout(rect=(0, 0.1, 1, 1))
@@ -121,5 +138,7 @@ def show(found: dict) -> None:
         made = found["verdicts"][name]
         best = min(row["end"] for row in rows.values())
         cells = [f"{'[bold]' if row['end'] == best else ''}{row['end']:.3f}" for row in rows.values()]
-        table.add_row(name, *cells, str(made["against_random"]), f"{made['against_best_baseline']} ({made['best_baseline']})")
+        table.add_row(
+            title(name), *cells, str(made["against_random"]), f"{made['against_best_baseline']} ({made['best_baseline']})"
+        )
     Console(width=200).print(table)

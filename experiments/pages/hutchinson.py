@@ -137,7 +137,8 @@ def search(found: dict) -> Iterator[str]:
         rows,
         {
             "networks": whole("networks"),
-            "against random, along the budget": word("against_random"),
+            "against random, in the end": word("against_random"),
+            "along the budget": word("against_random_along"),
             "against final-performance BO": joined(", ", won("pair"), word("pair/verdict")),
             "its end is reached after": percent("share_of_steps_of_final_performance"),
             "best baseline": word("best_baseline"),
@@ -147,6 +148,15 @@ def search(found: dict) -> Iterator[str]:
     random = [row["against_random"] for row in verdicts.values()]
     final = [at["verdict"] for row in rows.values() if (at := row["pair"])]
     yield (
-        f"Better than random search on {random.count('better')} of {len(random)} sets; against final-performance BO better on "
-        f"{final.count('better')}, undecided on {final.count('undecided')} and worse on {final.count('worse')} of {len(final)}."
+        f"In the end better than random search on {random.count('better')} of {len(random)} sets; against final-performance BO "
+        f"better on {final.count('better')}, undecided on {final.count('undecided')} and worse on {final.count('worse')} "
+        f"of {len(final)}."
     )
+
+
+def defaults(found: dict) -> Iterator[str]:
+    """How a search on learning curves begins and chooses."""
+    yield f"Mean regret on made-up tables after so many whole networks' training; least in all: {found['best']}."
+    at = [n for n in (2, 4, 6, 9, 12) if n <= found["config"]["networks"]]
+    rows = {name: {"mean": mean} for name, mean in found["mean"].items()}
+    yield table("variant", rows, {str(n): number(f"mean/{n - 1}") for n in at})

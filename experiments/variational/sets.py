@@ -40,7 +40,7 @@ def train(
     *,
     synthetic: bool,
     share: float = 1.0,
-) -> tuple[nets.vi_train.Population, dict]:
+) -> tuple[nets.vi_many.Population, dict]:
     """One network, as `train_vi_many` returns it, and its scores at checkpoints in the units of the data.
 
     share: of the training rows that are used, the first ones; they were shuffled.
@@ -49,7 +49,7 @@ def train(
     if share < 1.0:
         used = np.arange(len(data.x)) < round(share * len(data.x))
         data = data._replace(weight=jax.device_put(used.astype(np.float32)))
-    wide = nets.vi_train.padded(max(widths))
+    wide = nets.vi_many.padded(max(widths))
     shape = nets.Shape(data.x.shape[1], 1, depth=len(widths), width=wide, activations=("relu",))
     # one seed gives networks of different size different keys too
     key = jax.random.fold_in(jax.random.key(seed), len(widths) * 10_000 + max(widths))
