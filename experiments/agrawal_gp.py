@@ -7,7 +7,7 @@ Here: Matérn 5/2 with a lower confidence bound (eq. 5.5) on plain values, the n
 bonas; and random search. All start from the same random points in a repeat.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import jax
@@ -102,9 +102,7 @@ def main() -> None:
         smoke="one function, two repeats, to see that everything runs",
         seeds=f"repeats (default {Config.repeats})",
     )
-    given = parser.parse_args()
-    config = SMOKE if given.smoke else Config()
-    config = replace(config, repeats=given.seeds or config.repeats)
+    given, config = flags.read(parser, Config(), SMOKE, counted="repeats")
 
     ready.begin(given.out)
     found = {name: curves(config, name, initial) for name, initial in config.initial}

@@ -28,16 +28,14 @@ import numpy as np
 from posterior import figures
 from posterior.problem import PROBLEM, Problem, grid, network, observe, truth
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
-from script import flags, ready, record
+from script import flags, progress, ready, record
 
 from bonas import infer
 from bonas.configure import for_long_arrays
 from bonas.nets import bnn_hmc
 
 WAYS = ("bonas", "published")
-COLUMNS = (TextColumn("{task.description:28}"), BarColumn(), MofNCompleteColumn())
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,7 @@ def main() -> None:
         smoke="a tiny network and a few samples, to see that everything runs",
         seeds=f"data sets (default {Config.seeds})",
     )
-    given = parser.parse_args()
-    config = SMOKE if given.smoke else Config()
-    config = replace(config, seeds=given.seeds or config.seeds)
+    given, config = flags.read(parser, Config(), SMOKE)
     ready.begin(given.out)
     chains = all_chains(config, given.out)
     rows = {way: [measure(config, seed, chains[way, seed]) for seed in config.data_sets] for way in WAYS}
@@ -111,7 +107,7 @@ def main() -> None:
 def all_chains(config: Config, out: Path) -> dict:
     """What every chain left, by way and seed, leaves (chains, ...): read where it is known, and run where it is not."""
     found: dict = {}
-    with Progress(*COLUMNS, TimeElapsedColumn(), TimeRemainingColumn()) as bar:
+    with progress.bar(28) as bar:
         task = bar.add_task("chains", total=len(WAYS) * config.seeds * config.chains)
         for seed in config.data_sets:
             for way in WAYS:

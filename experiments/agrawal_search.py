@@ -25,8 +25,7 @@ import jax
 import numpy as np
 from network_search import figures, verdicts
 from network_search.four import EVALUATIONS, INITIAL, KAPPA
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from script import flags, ready, record
+from script import flags, progress, ready, record
 
 import bonas
 from bonas import surrogates
@@ -127,14 +126,7 @@ def known(config: Config, out: Path, part: str) -> dict[tuple[str, str, str, int
 def work(config: Config, out: Path, part: str) -> None:
     """Every run that is missing."""
     have, jobs = known(config, out, part), list(plan(config, part))
-    columns = (
-        TextColumn("{task.description:44}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, refresh_per_second=1) as bar:
+    with progress.bar(44, refresh_per_second=1) as bar:
         task = bar.add_task(part, total=sum(repeats for *_, repeats in jobs))
         for name, function, acquisition, repeats in jobs:
             bar.update(task, description=f"{name} on {function}, {acquisition}")
@@ -142,8 +134,7 @@ def work(config: Config, out: Path, part: str) -> None:
             bar.advance(task, repeats - len(absent))
             for seed in absent:
                 row = one(config, name, function, acquisition, seed)
-                with (out / f"{part}.jsonl").open("a", encoding="utf-8") as file:
-                    file.write(record.line(row))
+                record.add(out / f"{part}.jsonl", row)
                 bar.advance(task)
 
 
@@ -190,9 +181,7 @@ def arguments() -> tuple[argparse.Namespace, Config]:
         seeds=f"repeats (default {Config.repeats})",
     )
     parser.add_argument("--others", action="store_true", help=f"other surrogates too, {Config.others} repeats")
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, repeats=args.seeds or config.repeats)
+    return flags.read(parser, Config(), SMOKE, counted="repeats")
 
 
 def gather(config: Config, out: Path, part: str) -> dict[str, dict[str, dict[str, np.ndarray]]]:

@@ -15,7 +15,7 @@ That takes a few minutes. Each contender is written down as it ends, and a secon
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from learning import bench_gpar, bench_vi
@@ -60,8 +60,7 @@ def main() -> None:
     for half, name, seed in track([each for each in wanted if each not in done], description="contenders"):
         found = HALVES[half].MEASURE[name](getattr(config, half), seed, args)
         rows.append({"half": half, "name": name, "seed": seed, "config": settings[half], **found})
-        with lines.open("a", encoding="utf-8") as out:
-            out.write(record.line(rows[-1]))
+        record.add(lines, rows[-1])
     kept = [row for row in rows if row["seed"] < config.seeds]
     results = {half: module.summary([row for row in kept if row["half"] == half]) for half, module in HALVES.items()}
     record.write(file, {**record.about(), "config": {**settings, "seeds": config.seeds}, "results": results})
@@ -71,14 +70,11 @@ def main() -> None:
 
 
 def arguments():
-    parser = flags.parser(
+    parser = flags.benchmark(
         __doc__, "bench_curves", smoke="tiny sizes, to see that it runs", seeds="problems; the median counts (default 3)"
     )
     parser.add_argument("--rivals", help="Python of the environment with the rivals; without it, bonas runs alone")
-    parser.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, seeds=args.seeds or config.seeds)
+    return flags.read(parser, Config(), SMOKE)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,11 @@ class Config:
 SMOKE = Config(sizes=(16, 32), inference_size=10, sweeps=2, nuts_steps=4, repeats=2, block=2)
 
 
-def main(argv: list[str] | None = None) -> None:
+def main() -> None:
     seeds = "data sets timed; the median counts (default 1)"
     parser = flags.parser(__doc__, "bench_gp", smoke="tiny sizes, to see that it runs", seeds=seeds)
     parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)  # a child process that times one number of threads
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
     config = SMOKE if args.smoke else Config()
     if args.threads is not None:
         print(json.dumps(threaded(config, args.threads)))

@@ -111,8 +111,7 @@ def main() -> None:
         print(f"... {name}, seed {seed}", flush=True)
         row = {"name": name, "seed": seed, "config": plain(replace(config, seeds=1)), **MEASURE[name](config, seed, args)}
         rows.append(row)
-        with lines.open("a", encoding="utf-8") as out:
-            out.write(record.line(row))
+        record.add(lines, row)
     report = {**record.about(), "config": plain(config), **summarise([row for row in rows if row["seed"] < config.seeds])}
     record.write(file, report)
     show(report)
@@ -120,17 +119,14 @@ def main() -> None:
 
 
 def arguments():
-    parser = flags.parser(
+    parser = flags.benchmark(
         __doc__, "bench_hmc", smoke="tiny sizes, to see that it runs", seeds="runs of every contender; the median counts"
     )
     parser.add_argument("--rivals", help="Python of the environment with Pyro; without it, the others run")
     parser.add_argument(
         "--only", nargs="+", choices=(*CONTENDERS, "search step"), metavar="NAME", help="some of the contenders"
     )
-    parser.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, seeds=args.seeds or config.seeds)
+    return flags.read(parser, Config(), SMOKE)
 
 
 def plain(config: Config) -> dict:

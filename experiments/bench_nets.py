@@ -13,7 +13,7 @@ That takes some ten minutes. Each contender is written down as it ends, and a se
 
 import json
 import subprocess
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import jax
@@ -80,14 +80,11 @@ def main() -> None:
 
 
 def arguments():
-    parser = flags.parser(
+    parser = flags.benchmark(
         __doc__, "bench_nets", smoke="tiny sizes, to see that it runs", seeds="populations; the median counts (default 1)"
     )
     parser.add_argument("--rivals", help="Python of the environment with PyTorch; without it, JAX runs alone")
-    parser.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, seeds=args.seeds or config.seeds)
+    return flags.read(parser, Config(), SMOKE)
 
 
 def started(file: Path, config: Config) -> dict:

@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -111,13 +111,10 @@ def show(results: dict) -> None:
 
 
 def arguments():
-    parser = flags.parser(
+    parser = flags.benchmark(
         __doc__, "bench_practice", smoke="tiny sizes, to see that it runs", seeds="splits; the median counts (default 10)"
     )
-    parser.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, seeds=args.seeds or config.seeds)
+    return flags.read(parser, Config(), SMOKE)
 
 
 if __name__ == "__main__":

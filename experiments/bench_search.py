@@ -23,11 +23,10 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rivals import contenders, verdicts
 from rivals.contenders import Clock
 from rivals.rows import known, missing, save
-from script import flags, record
+from script import flags, progress, record
 
 import bonas
 from bonas.problems import functions
@@ -79,7 +78,7 @@ def main() -> None:
 
 
 def arguments() -> tuple[argparse.Namespace, Config]:
-    parser = flags.parser(
+    parser = flags.benchmark(
         __doc__,
         "bench_search",
         smoke="seconds: two seeds, few evaluations, one function",
@@ -88,10 +87,7 @@ def arguments() -> tuple[argparse.Namespace, Config]:
     parser.add_argument("--rivals", metavar="PYTHON", help="the Python of the rivals' environment")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="NAME", help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--again", nargs="+", choices=PARTS, default=(), metavar="NAME", help="forget these and redo them")
-    parser.add_argument("--core", type=int, help="the core everything runs on (default: the last one)")
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, seeds=args.seeds or config.seeds)
+    return flags.read(parser, Config(), SMOKE)
 
 
 # The five common points: drawn from the key that a run gives to its search, and written down for the rivals.
@@ -164,14 +160,7 @@ def work(config: Config, args, points: dict) -> None:
 
 
 def compare(config: Config, args, points: dict, searches: list[str]) -> None:
-    columns = (
-        TextColumn("{task.description:32}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, refresh_per_second=1) as bar:  # seldom: it shares the contenders' core
+    with progress.bar(32, refresh_per_second=1) as bar:  # seldom: it shares the contenders' core
         task = bar.add_task("runs", total=len(searches) * len(config.functions) * config.seeds)
         for part, function, seeds in schedule(config, searches):
             bar.update(task, description=f"{part} on {function}")

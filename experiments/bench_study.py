@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,7 @@ from script import flags, ready, record
 import bonas
 from bonas.search import Search, random
 from bonas.study import states
+from bonas.study.programs import programs, trial
 from bonas.study.searching import FIRST
 from bonas.study.subset import default_search
 
@@ -56,9 +57,7 @@ def main() -> None:
     parser = flags.parser(
         __doc__, "bench_study", smoke="seconds: few trials", seeds=f"studies of each kind (default {Config.seeds})"
     )
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    config = replace(config, seeds=args.seeds or config.seeds)
+    args, config = flags.read(parser, Config(), SMOKE)
     ready.begin(args.out)
     with tempfile.TemporaryDirectory(dir=args.out) as folder:
         report = measure(config, Path(folder))
@@ -115,14 +114,15 @@ def overhead(config: Config, path: Path, name: str, search: Search, n: int, seed
 
 def of_core(config: Config, search: Search, rows: np.ndarray, seed: int) -> Iterator[float]:
     """Seconds of an ask and a tell of the compiled functions, in a state of the capacity that a study's has."""
-    programs, (init_key, run_key) = states.programs(search), states.keys(seed)
-    state = programs.init(init_key, max(FIRST, 1 << (len(rows) + config.timed).bit_length()))
+    init_key, run_key = states.keys(seed)
+    made = programs(search, max(FIRST, 1 << (len(rows) + config.timed).bit_length()))
+    state = made.init(init_key)
     for u in rows:
-        state = programs.tell(state, states.trial(jnp.asarray(u), loss(u), 0.0, ok=True))
+        state = made.tell(state, trial(jnp.asarray(u), loss(u), 0.0, ok=True))
 
     def step(state, i):
-        x, state, _ = jax.block_until_ready(programs.ask(states.ask_key(run_key, jnp.asarray(i)), state))
-        return jax.block_until_ready(programs.tell(state, states.trial(x[0], loss(np.asarray(x[0])), 0.0, ok=True)))
+        x, state, _ = jax.block_until_ready(made.ask(states.ask_key(run_key, jnp.asarray(i)), state))
+        return jax.block_until_ready(made.tell(state, trial(x[0], loss(np.asarray(x[0])), 0.0, ok=True)))
 
     for i in count():
         seconds, state = timed(lambda state=state, i=i: step(state, i))

@@ -18,9 +18,10 @@ from functools import partial
 from high import figures, verdicts
 from high.cases import CASES
 from high.methods import CHANCE, EVEN, METHODS, SAAS
-from high.runs import Runs, do
+from high.runs import do
 from rich.progress import Progress
 from script import flags, ready, record
+from script.runs import Runs
 
 
 @dataclass(frozen=True)
@@ -134,14 +135,8 @@ def main() -> None:
     parser.add_argument(
         "--methods", nargs="+", choices=tuple(METHODS), metavar="NAME", help=f"of {', '.join(map(repr, METHODS))}"
     )
-    given = parser.parse_args()
-    config = SMOKE if given.smoke else Config()
-    config = replace(
-        config,
-        seeds=given.seeds or config.seeds,
-        cases=tuple(given.cases or config.cases),
-        methods=tuple(given.methods or config.methods),
-    )
+    given, config = flags.read(parser, Config(), SMOKE)
+    config = replace(config, cases=tuple(given.cases or config.cases), methods=tuple(given.methods or config.methods))
 
     ready.begin(given.out)
     search_all(config, given.out)

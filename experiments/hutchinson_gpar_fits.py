@@ -84,8 +84,7 @@ def main() -> None:
         split = fits.splits(found[name], config.networks, train, config.runs)
         values = fits.scores(*MODELS[study, model], split, steps=config.steps, samples=config.samples)
         rows.append({"set": name, "train": train, "study": study, "model": model, "config": settings, "scores": values})
-        with lines.open("a", encoding="utf-8") as out:
-            out.write(record.line(rows[-1]))
+        record.add(lines, rows[-1])
     continued = continuations(config, found)
     figures.draw(continued, config.shown, args.out / "curves.png")
     kept = [row for row in rows if row["set"] in found]
@@ -104,9 +103,7 @@ def arguments():
         smoke="tiny sizes on the synthetic set alone, to see that it runs",
         seeds="runs, each with other networks (default 10)",
     )
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, runs=args.seeds or config.runs)
+    return flags.read(parser, Config(), SMOKE, counted="runs")
 
 
 def chosen(config: Config) -> list[tuple[str, str]]:

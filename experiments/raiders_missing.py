@@ -9,7 +9,7 @@ Kernel parameters start where the authors' demonstration starts them. Test point
 The figure shows one seed, the numbers average over all.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -192,9 +192,7 @@ def main() -> None:
         smoke="two seeds, to see that everything runs",
         seeds=f"data sets to average over (default {Config.seeds})",
     )
-    given = parser.parse_args()
-    config = replace(Config(), rows=40, evaluations=10, tests=50, seeds=2) if given.smoke else Config()
-    config = replace(config, seeds=given.seeds or config.seeds)
+    given, config = flags.read(parser, Config(), Config(rows=40, evaluations=10, tests=50, seeds=2))
 
     ready.begin(given.out)
     keys = jax.random.split(jax.random.key(0), config.seeds)

@@ -94,8 +94,7 @@ def scored(config: Config, given: Problem, found: dict, folder: Path, bars: Prog
         key = (name, seed, best["i"])
         if key not in kept:
             kept[key] = test_error(given, seed, best)
-            with file.open("a", encoding="utf-8") as out:
-                out.write(record.line({"search": name, "seed": seed, "i": best["i"], "error": kept[key]}))
+            record.add(file, {"search": name, "seed": seed, "i": best["i"], "error": kept[key]})
         errors[name].append(kept[key])
     return errors
 

@@ -15,7 +15,7 @@ does what is missing. Without BONAS_DATA, --smoke takes a synthetic table.
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -200,8 +200,7 @@ def main() -> None:
     jobs = [job for job in plan(config, tuple(args.sampled)) if args.only in (None, file_of(args.out, job.inference).stem[6:])]
 
     def keep(row):
-        with file_of(args.out, row["inference"]).open("a", encoding="utf-8") as lines:
-            lines.write(record.line(row))
+        record.add(file_of(args.out, row["inference"]), row)
 
     with Progress() as bars:
         task = bars.add_task("folds", total=len(jobs) * config.folds)
@@ -242,9 +241,7 @@ def arguments():
     models = ["Arc GP", "GP", BEST]
     parser.add_argument("--sampled", nargs="*", default=models, choices=list(MODELS), help=f"slice-sampled (default {models})")
     parser.add_argument("--only", choices=("map", "sampled"), help="one kind of inference; two calls may share --out")
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, seeds=args.seeds or config.seeds)
+    return flags.read(parser, Config(), SMOKE)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from functools import partial
 
 from rich.progress import Progress
 from script import flags, ready, record
+from script.runs import Runs
 from tables import figures, problems, verdicts
 from tables.methods import ARC, BLIND, CHANCE, METHODS, SAMPLED, search_of
-from tables.runs import Runs, do
+from tables.runs import do
 
 SPEED = ("raiders", ARC + SAMPLED, 10.0)  # seconds a seed that the 24-column arc search with slice samples may take
 
@@ -116,14 +117,8 @@ def main() -> None:
     )
     parser.add_argument("--tables", nargs="+", choices=problems.TABLES, help="which tables (default: all)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="NAME", help=f"of {', '.join(map(repr, METHODS))}")
-    given = parser.parse_args()
-    config = SMOKE if given.smoke else Config()
-    config = replace(
-        config,
-        seeds=given.seeds or config.seeds,
-        tables=tuple(given.tables or config.tables),
-        methods=tuple(given.methods or config.methods),
-    )
+    given, config = flags.read(parser, Config(), SMOKE)
+    config = replace(config, tables=tuple(given.tables or config.tables), methods=tuple(given.methods or config.methods))
 
     ready.begin(given.out)
     loaded = {name: problems.load(name, rate=config.rate, synthetic=config.synthetic) for name in config.tables}

@@ -1,4 +1,4 @@
-"""What did the experiments find? The page of results, written from the files in experiments/results.
+"""What did the experiments find? The page of results and the README's figure, from the files in experiments/results.
 
 A section for each script: its question, the command that made its numbers, what is published, and tables. No number of ours is
 typed: whoever runs an experiment anew copies its JSON into the folder and calls this, or `make page`. Scripts whose numbers are
@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pages import agrawal, hutchinson, raiders, speed, twist, wilton
+from pages import agrawal, figure, hutchinson, raiders, speed, twist, wilton
 from pages.published import PUBLISHED
 from script import record
 
@@ -49,6 +49,7 @@ PARTS: dict[str, dict[str, Section]] = {
         "hutchinson_pruning.py": hutchinson.pruning,
         "hutchinson_gpar_fits.py": hutchinson.fits,
         "hutchinson_search.py": hutchinson.search,
+        "curve_defaults.py": hutchinson.defaults,
     },
     "In practice": {"search_demo.py": speed.demo, "bench_practice.py": speed.practice, "bench_study.py": speed.study},
     "Speed": {
@@ -62,7 +63,8 @@ PARTS: dict[str, dict[str, Section]] = {
 OPENING = """# Results
 
 What the experiments found, beside what is published. This page is written by `make page` from the files in
-`experiments/results`, which the [experiments](experiments.md) leave; what follows from the numbers is said in the README.
+`experiments/results`, which the [experiments](experiments.md) leave; what follows from the numbers
+is said in [Findings](findings.md).
 Commands are as recorded, without the flags that say where rivals live; times are those of the machine that ran them.
 """
 
@@ -116,6 +118,9 @@ def main() -> None:
     args = parser.parse_args()
     args.page.write_text(page(args.results), encoding="utf-8")
     print(f"written to {args.page}")
+    file = args.page.parent / "static" / "readme.png"
+    if figure.draw(args.results, file):
+        print(f"written to {file}")
 
 
 if __name__ == "__main__":

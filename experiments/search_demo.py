@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -106,9 +106,7 @@ def arguments():
     parser = flags.parser(
         __doc__, "search_demo", smoke="two random trials of one seed, to see that it runs", seeds="splits (default 5)"
     )
-    args = parser.parse_args()
-    config = SMOKE if args.smoke else Config()
-    return args, replace(config, seeds=args.seeds or config.seeds)
+    return flags.read(parser, Config(), SMOKE)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ on the same samples. The claim: with the smaller length scale the standard devia
 often it was sampled nor the length scales; those below are ours. The figures show one seed, the numbers average over all.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -171,8 +171,7 @@ def main() -> None:
         smoke="a few seconds: three seeds, to see that everything runs",
         seeds=f"how many seeds to average over (default {Config.seeds})",
     )
-    given = parser.parse_args()
-    config = replace(Config(), seeds=given.seeds or (3 if given.smoke else Config.seeds))
+    given, config = flags.read(parser, Config(), Config(seeds=3))
 
     ready.begin(given.out)
     seeds = list(range(config.seeds))

@@ -186,9 +186,7 @@ def main() -> None:
         smoke="small networks, two seeds, to see that everything runs",
         seeds=f"how many seeds (default {Config.seeds})",
     )
-    given = parser.parse_args()
-    config = SMOKE if given.smoke else Config()
-    config = replace(config, seeds=given.seeds or config.seeds)
+    given, config = flags.read(parser, Config(), SMOKE)
 
     ready.begin(given.out)
     sizes = ((1, config.seeds), (config.averaged, min(config.averaged_seeds, config.seeds)))

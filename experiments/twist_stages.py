@@ -154,8 +154,7 @@ def main() -> None:
         smoke="three seeds, to see that everything runs",
         seeds=f"how many seeds to average over (default {Config.seeds})",
     )
-    given = parser.parse_args()
-    config = replace(Config(), seeds=given.seeds or (3 if given.smoke else Config.seeds))
+    given, config = flags.read(parser, Config(), Config(seeds=3))
 
     ready.begin(given.out)
     line = np.linspace(0.0, 1.0, config.grid)

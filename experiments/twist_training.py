@@ -226,9 +226,7 @@ def main() -> None:
         smoke="small networks, few epochs, to see that everything runs",
         seeds=f"how many seeds (default {Config.seeds})",
     )
-    given = parser.parse_args()
-    config = SMOKE if given.smoke else Config()
-    config = replace(config, seeds=given.seeds or config.seeds)
+    given, config = flags.read(parser, Config(), SMOKE)
 
     ready.begin(given.out)
     found = train_all(config, given.out / "runs")

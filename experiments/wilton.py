@@ -19,13 +19,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 from ensembles import figures
 from ensembles.verdict import best, number, report, summarise
 from jax import Array
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from script import flags, record
+from script import flags, progress, ready, record
 
 import bonas
 from bonas.nets import ensemble, views
@@ -207,28 +205,20 @@ def main() -> None:
     )
     parser.add_argument("--experiment", type=int, choices=(1, 2), help="one of the two (default: both)")
     parser.add_argument("--full", action="store_true", help="Wilton's 5000 hyperparameter samples")
-    given = parser.parse_args()
-    config = SMOKE if given.smoke else Config()
-    config = replace(config, seeds=given.seeds or config.seeds, samples=5000 if given.full else config.samples)
+    given, config = flags.read(parser, Config(), SMOKE)
+    config = replace(config, samples=5000 if given.full else config.samples)
 
-    bonas.configure()
-    plt.switch_backend("Agg")
+    ready.begin(given.out)
     for chosen in (1, 2) if given.experiment is None else (given.experiment,):
         experiment, folder = experiment_of(config, chosen), given.out / f"wilton_{chosen}"
         folder.mkdir(parents=True, exist_ok=True)
         each = config.initial + experiment.iterations + 3 * config.retrainings + len(VIEWS[chosen]) * config.others
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
-            TimeElapsedColumn(),
-        )
         paths = [folder / f"seed_{seed}.json" for seed in range(config.seeds)]
-        with Progress(*columns) as progress:
-            task = progress.add_task(f"experiment {chosen}: ensembles", total=each * config.seeds)
+        with progress.bar() as bar:
+            task = bar.add_task(f"experiment {chosen}: ensembles", total=each * config.seeds)
 
             def tick(n=1):
-                progress.advance(task, n)
+                bar.advance(task, n)
 
             for seed, path in enumerate(paths):
                 search_seed(config, experiment, seed, path, tick)

@@ -28,7 +28,7 @@ def draw(
     """All figures of one experiment: the data, the fits and the search of one seed, and the verdict over all."""
     for name, figure in {
         f"figure_{NUMBERS[number][0]}": _data(experiment, x, data),
-        f"figure_{NUMBERS[number][1]}": _fits(SHOWN[number], experiment, x, data, trials),
+        f"figure_{NUMBERS[number][1]}": _fits(SHOWN[number], x, data, trials),
         f"figure_{NUMBERS[number][2]}": _exploration(experiment, trials),
         f"verdict_{number}": _verdict(summary, records),
     }.items():
@@ -55,7 +55,7 @@ def _truth(axis, experiment: wilton.Experiment, x: np.ndarray) -> None:
     axis.plot(x, y, color="0.55", lw=1.2, label="without noise")
 
 
-def _fits(shown: tuple[int, ...], experiment: wilton.Experiment, x: np.ndarray, data, trials: list[dict]) -> plt.Figure:
+def _fits(shown: tuple[int, ...], x: np.ndarray, data, trials: list[dict]) -> plt.Figure:
     """Iteration 0 is the best of the initial designs."""
     initial = [trial for trial in trials if trial["iteration"] == 0]
     chosen = {0: min(initial, key=lambda trial: trial["loss"] if trial["loss"] is not None else np.inf)}

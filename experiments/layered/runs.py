@@ -55,8 +55,7 @@ def run(
         else:
             row = known(i, np.asarray(exists).tolist()) or evaluation(problem, jax.random.fold_in(train_key, i), exists)
             row = row | {"i": i, "x": np.asarray(x).tolist(), "network": np.asarray(exists).tolist(), "ask_seconds": seconds}
-            with file.open("a", encoding="utf-8") as out:
-                out.write(record.line(row))
+            record.add(file, row)
         yes = jnp.asarray(True)
         y, cost = jnp.asarray(row["value"], x.dtype), jnp.asarray(row["seconds"], x.dtype)
         state = tell(state, Trial(x=x, y=y, step=jnp.asarray(0), cost=cost, ok=yes))

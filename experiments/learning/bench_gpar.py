@@ -20,7 +20,6 @@ from bonas import gp, infer
 from bonas.problems import tables
 
 NAMES = ("bonas", "gpar")
-PARTS = ("fit", "sample", "both")
 RIVAL = Path(__file__).parents[1] / "rivals" / "gpar_curves.py"
 
 

@@ -2,7 +2,11 @@
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
+
+Config = TypeVar("Config", bound=Any)  # a frozen dataclass
 
 
 def parser(doc: str | None, name: str, *, smoke: str, seeds: str) -> argparse.ArgumentParser:
@@ -12,6 +16,22 @@ def parser(doc: str | None, name: str, *, smoke: str, seeds: str) -> argparse.Ar
     made.add_argument("--seeds", type=positive, metavar="N", help=seeds)
     made.add_argument("--out", type=Path, default=Path("results") / name, metavar="DIR", help="default %(default)s")
     return made
+
+
+def benchmark(doc: str | None, name: str, *, smoke: str, seeds: str) -> argparse.ArgumentParser:
+    """The same and --core, for `pin`."""
+    made = parser(doc, name, smoke=smoke, seeds=seeds)
+    made.add_argument("--core", type=int, help="the core that everything runs on (default: the last one)")
+    return made
+
+
+def read(
+    parser: argparse.ArgumentParser, full: Config, smoke: Config, *, counted: str = "seeds"
+) -> tuple[argparse.Namespace, Config]:
+    """The flags, and the settings that they choose, in which --seeds stands for the field `counted`."""
+    args = parser.parse_args()
+    config = smoke if args.smoke else full
+    return args, replace(config, **{counted: args.seeds}) if args.seeds else config
 
 
 def positive(text: str) -> int:

@@ -40,6 +40,12 @@ def line(record: dict) -> str:
     return json.dumps(record, allow_nan=False) + "\n"
 
 
+def add(file: Path, record: dict) -> None:
+    """One more line of a file that grows."""
+    with file.open("a", encoding="utf-8") as growing:
+        growing.write(line(record))
+
+
 def lines(file: Path) -> list[dict]:
     """The records of a file that grows, none where it is not there; a last one that was cut off is taken out of it."""
     if not file.exists():

@@ -1,13 +1,15 @@
-"""What the scripts share: the command that a record names, and numbers that must be at least 1."""
+"""What the scripts share: flags and the settings they choose, records, and runs that are kept."""
 
 import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 from script import flags, record
+from script.runs import Runs
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,34 @@ def test_counts_start_at_one(text):
 def test_a_record_refuses_what_is_no_number(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         record.write(tmp_path / "a.json", {"x": float("nan")})
+
+
+@dataclass(frozen=True)
+class Config:
+    seeds: int = 20
+    repeats: int = 7
+
+
+@pytest.mark.parametrize(
+    ("given", "counted", "config"),
+    [
+        ([], "seeds", Config()),
+        (["--smoke"], "seeds", Config(2)),
+        (["--seeds", "3"], "seeds", Config(3)),
+        (["--smoke", "--seeds", "3"], "repeats", Config(2, 3)),
+    ],
+)
+def test_flags_choose_the_settings(monkeypatch, given, counted, config):
+    monkeypatch.setattr(sys, "argv", ["wilton.py", *given])
+    parser = flags.parser(None, "wilton", smoke="small", seeds="how many")
+    assert flags.read(parser, Config(), Config(2), counted=counted)[1] == config
+
+
+def test_runs_are_found_again_with_the_settings_that_made_them(tmp_path):
+    runs = Runs(tmp_path / "new" / "runs.jsonl", {"steps": 5})
+    for seed in (2, 0):
+        runs.keep({"seed": seed, "values": [1.0]})
+    again = Runs(runs.path, {"steps": 5})
+    assert [row["seed"] for row in again.of(3)] == [0, 2]
+    assert again.missing(4) == [1, 3]
+    assert Runs(runs.path, {"steps": 6}).missing(4) == [0, 1, 2, 3]

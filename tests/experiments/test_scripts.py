@@ -52,6 +52,7 @@ def test_a_smoke_run_leaves_numbers_where_it_is_told(script, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "something was written elsewhere"
 
 
+@pytest.mark.slow
 @each_script
 def test_help_names_the_flags(script, tmp_path):
     done = run(script, "--help", folder=tmp_path)
@@ -59,6 +60,7 @@ def test_help_names_the_flags(script, tmp_path):
     assert all(flag in done.stdout for flag in ("--smoke", "--seeds", "--out"))
 
 
+@pytest.mark.slow
 @each_script
 def test_unknown_flags_are_refused(script, tmp_path):
     done = run(script, "--nonsense", folder=tmp_path)
