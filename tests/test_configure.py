@@ -55,6 +55,7 @@ told["folder"] = jax.config.jax_compilation_cache_dir
     return {**child(code, folder), "expected folder": folder / "cache" / "bonas" / "xla"}
 
 
+@pytest.mark.slow
 def test_real_numbers_are_float64(usual):
     assert usual["precision"] == "float64"
 
@@ -101,6 +102,7 @@ told["cache"] = os.path.exists("cache")
     return child(code, folder, JAX_ENABLE_X64="0")
 
 
+@pytest.mark.slow
 def test_everything_can_be_left_alone(unusual):
     assert unusual["untouched"]
 
@@ -135,6 +137,7 @@ told["folders"] = {name: len(list(Path(name).iterdir())) for name in ("first", "
     return child(code, folder)["folders"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_the_cache_goes_where_it_is_told_even_late(moved, name):
     """One program each: those before and after went elsewhere or nowhere."""
@@ -146,6 +149,7 @@ def test_the_environment_names_the_cache(tmp_path):
     assert child(code, tmp_path, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine")) == {"folder": str(tmp_path / "mine")}
 
 
+@pytest.mark.slow
 def test_a_bucket_is_no_folder(tmp_path):
     code = "bonas.configure(); told['folder'] = jax.config.jax_compilation_cache_dir; told['made'] = os.listdir('.')"
     told = child(code, tmp_path, JAX_COMPILATION_CACHE_DIR="gs://bucket/cache")
@@ -175,6 +179,7 @@ def test_bad_numbers_of_threads_are_refused(threads):
         bonas.configure(threads=threads)
 
 
+@pytest.mark.slow
 def test_flags_for_the_compiler_are_added_to_those_there_are_and_only_once(tmp_path):
     code = """
 bonas.configure()
@@ -202,5 +207,6 @@ told["finite"] = bool(info.finite)
     assert child(code, tmp_path)["finite"]
 
 
+@pytest.mark.slow
 def test_a_number_of_xla_s_threads_that_is_given_stays(tmp_path):
     assert child('bonas.configure(); told["pool"] = os.environ["NPROC"]', tmp_path, NPROC="3")["pool"] == "3"

@@ -51,6 +51,7 @@ def loaded(study, tmp_path):
     return optuna.load_study(study_name="ours", storage=url)
 
 
+@pytest.mark.slow
 def test_trials_have_their_numbers_states_and_values(loaded):
     assert [trial.number for trial in loaded.trials] == [0, 1, 2, 3, 4]
     assert [trial.state.name for trial in loaded.trials] == ["COMPLETE", "COMPLETE", "FAIL", "RUNNING", "WAITING"]

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import jax, jax.numpy as jnp, numpy as np
 import bonas
@@ -41,6 +43,7 @@ print("fine")
 """
 
 
+@pytest.mark.slow
 def test_float32_without_configure():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

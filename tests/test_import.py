@@ -80,6 +80,7 @@ print(json.dumps(told))
     )
 
 
+@pytest.mark.slow
 def test_no_import_changes_a_setting(everything):
     assert everything["changed"] == []
 

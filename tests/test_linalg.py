@@ -23,6 +23,7 @@ def test_factor_is_scipys_and_needs_no_jitter():
     assert factor.jitter == 0.0
 
 
+@pytest.mark.slow
 def test_jitter_is_reported_and_small_where_rounding_left_a_matrix_indefinite():
     x = jnp.linspace(0.0, 1.0, 500)[:, None]
     cov = jnp.exp(-0.5 * linalg.squared_distances(x, x))
@@ -33,6 +34,7 @@ def test_jitter_is_reported_and_small_where_rounding_left_a_matrix_indefinite():
     np.testing.assert_allclose(lower @ lower.T, cov + jitter * jnp.eye(500), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_jitter_does_not_depend_on_padding():
     x = jnp.linspace(0.0, 1.0, 100)[:, None]
     cov = jnp.exp(-0.5 * linalg.squared_distances(x, x))
@@ -56,6 +58,7 @@ def test_factor_derivative_agrees_with_jaxs_own():
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 5, 64, 65, 100, 203])
 def test_inverse_by_halves_is_the_inverse(n):
     cov = random_covariance(3, n)
@@ -69,6 +72,7 @@ def test_log_gaussian_is_scipys():
     np.testing.assert_allclose(linalg.log_gaussian(cov, residual, EVERY), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_log_gaussian_derivatives_are_those_of_the_plain_formula():
     def plain(cov, residual):
         lower = jnp.linalg.cholesky(cov)
@@ -94,6 +98,7 @@ def test_squared_distances_are_exact_differences(columns):
     np.testing.assert_allclose(linalg.squared_distances(jnp.asarray(a), jnp.asarray(b)), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [3, 30])
 def test_squared_distances_have_the_gradient_of_the_plain_form(columns):
     rng = np.random.default_rng(columns)

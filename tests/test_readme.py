@@ -3,9 +3,12 @@
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_readme_blocks_run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where the study's file goes
     blocks = runpy.run_path(str(ROOT / "experiments" / "readme_example.py"))["blocks"]()

@@ -32,6 +32,7 @@ def posterior(kernel=None, params=PARAMS, capacity=9):
 # The kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [gp.matern52(), gp.se(), gp.matern12()])
 def test_the_gram_is_the_sum_of_those_of_the_groups(base):
     expected = sum(term(group, X, AT, base) for group in GROUPS)
@@ -65,6 +66,7 @@ def test_equal_calls_are_one_object():
     assert gp.additive([[0, 3], [1], [2, 4]]) is gp.additive(GROUPS)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_also_at_coincident_points():
     twice = jnp.concatenate([X, X])
     kernel = gp.additive(GROUPS)
@@ -72,6 +74,7 @@ def test_gradients_are_finite_also_at_coincident_points():
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
 
 
+@pytest.mark.slow
 def test_options_of_a_choice_have_no_order():
     """Column 1 has three options: any two are as far apart, and one_hot by hand gives the same numbers."""
     kernel = gp.without_order(gp.additive([(0, 1), (2,)]), (0, 3, 0))
@@ -119,6 +122,7 @@ def test_the_means_of_the_terms_add_up_to_the_mean():
     np.testing.assert_allclose(gp.predict_parts(given, AT).mean.sum(axis=0), gp.predict(given, AT).mean, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_mean_and_variance_of_a_term_agree_with_the_dense_formula():
     """mean_j = k_j(x, X) (K + noise I)⁻¹ y and var_j = k_j(x, x) − k_j(x, X) (K + noise I)⁻¹ k_j(X, x), in NumPy."""
     given = posterior(capacity=12)

@@ -70,6 +70,7 @@ def test_what_is_neither_a_space_nor_a_function_is_refused(make, active):
         make(active)
 
 
+@pytest.mark.slow
 def test_a_constant_relevance_may_be_an_array_of_numpy():
     kernel = gp.arc(lambda x: np.array([True, False, True]))
     assert gp.gram(kernel, draw(kernel.prior(3), jax.random.key(0)), X, X).shape == (4, 4)

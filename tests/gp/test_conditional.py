@@ -32,6 +32,7 @@ def pair(off_too):
     return a, SPACE.encode(b if off_too else {**b, "width_2": 9, "dropout_2": 0.3})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_value_of_an_inactive_parameter_changes_nothing_when_both_are_inactive(kernel, seed):
     """The first desideratum: Swersky et al. 2014, eq. 1, with the primes meant (R-X1)."""

@@ -79,6 +79,7 @@ def test_a_value_that_is_not_a_number_is_not_observed():
     np.testing.assert_allclose(with_it, without, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_inference_without_hope_does_not_report_success():
     def nowhere(z):
         return -jnp.inf * jnp.ones(())

@@ -19,6 +19,7 @@ def reference_case(reference, name):
     return values, values[name], kernel, params, bonas.dataset(np.array(values["X"]), np.array(values["y"]), capacity=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["matern52", "squared_exponential"])
 def test_reference_posterior_and_evidence(reference, name):
     values, expected, kernel, params, data = reference_case(reference, name)
@@ -29,6 +30,7 @@ def test_reference_posterior_and_evidence(reference, name):
     np.testing.assert_allclose(gp.log_evidence(kernel, params, data, **settings), expected["lml"], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["matern52", "squared_exponential"])
 def test_reference_gradient_of_the_evidence(reference, name):
     values, expected, kernel, _, data = reference_case(reference, name)
@@ -106,6 +108,7 @@ def test_two_observations_by_hand():
     np.testing.assert_allclose(std[0] ** 2, 1 - 2 * k**2 / (1 + c), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_conditioning_theorem():
     """Twist, Theorem 3.1: f(x*) | f(X) = y by the block formula of the joint covariance, with no noise."""
     x = jnp.asarray(np.random.default_rng(1).random((6, 2)))
@@ -139,6 +142,7 @@ def test_the_posterior_mean_is_the_best_predictor_by_squared_error():
         assert g is mean or losses.mean() > np.mean((drawn[:, 4] - mean) ** 2)
 
 
+@pytest.mark.slow
 def test_affine_theorem_for_a_rectangular_map():
     """Twist, Theorem 3.2: AX + b ~ N(Aμ + b, AΣAᵀ), for rectangular A too (T-X6). Sums of GP values: 200 000 draws, so the
     standard error of a covariance of order 1 is 0.003; the tolerance is five of them."""
@@ -163,6 +167,7 @@ def test_variance_of_a_sum_is_not_the_sum_of_marginals():
     assert abs(total.var() - jnp.diagonal(cov).sum()) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_data_shrink_the_covariance_in_the_loewner_order(seed):
     """Wilton A.3: prior minus posterior covariance is positive semi-definite, and so is each further step."""
@@ -198,10 +203,12 @@ def assert_padding_changes_nothing(kernel, mean, filling):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), first, second)
 
 
+@pytest.mark.slow
 def test_nan_in_the_padding_changes_nothing(kernel):
     assert_padding_changes_nothing(kernel, gp.zero, np.nan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filling", [0.0, 1e6, np.nan])
 @pytest.mark.parametrize("mean", MEANS)
 def test_the_contents_of_padding_change_nothing(mean, filling):
@@ -235,6 +242,7 @@ def test_no_data_give_back_the_prior():
     assert gp.log_evidence(gp.matern52(), {"variance": 2.0, "lengthscale": 1.0}, data, noise=0.1) == 0.0
 
 
+@pytest.mark.slow
 def test_jit_and_vmap_agree_with_the_plain_call(small):
     x, y = small
     data = bonas.dataset(x, y, capacity=16)
@@ -268,6 +276,7 @@ def test_data_from_8_to_40_compile_once(small):
     assert step._cache_size() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52", "rq"])
 def test_near_singular_data_give_finite_answers_and_report_jitter(name):
     """500 points on a line and 20 duplicates, without noise."""
@@ -305,6 +314,7 @@ def test_samples_have_the_posterior_moments(small):
     np.testing.assert_allclose(np.cov(draws.T), cov, atol=5 * spread * np.sqrt(2 / 100_000))
 
 
+@pytest.mark.slow
 def test_prediction_has_finite_gradients_at_data_points(small):
     x, y = small
     for kernel in (gp.matern12(), gp.matern32(), gp.matern52(), gp.se()):

@@ -55,6 +55,7 @@ def standardised():
     return (Y - level) / scale, level, scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
 def test_evidence_and_densities_are_those_of_a_chain_of_gps(options):
     model = gp.gpar(**options)
@@ -78,6 +79,7 @@ def test_evidence_and_densities_are_those_of_a_chain_of_gps(options):
     np.testing.assert_allclose(found, np.stack(densities, axis=1), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_moments_are_those_of_joint_draws():
     model = gp.gpar(nonlinear=True)
     curves = model.condition(params_of(model), bonas.dataset(X, Y))
@@ -88,6 +90,7 @@ def test_moments_are_those_of_joint_draws():
     np.testing.assert_allclose(found.std, draws.std(axis=0), rtol=0.12)
 
 
+@pytest.mark.slow
 def test_a_curve_goes_on_from_what_is_known_of_it():
     model = gp.gpar()
     curves = model.condition(params_of(model), bonas.dataset(X, Y))
@@ -103,6 +106,7 @@ def test_a_curve_goes_on_from_what_is_known_of_it():
     np.testing.assert_allclose(drawn[:, :, 2].mean(axis=0), up.mean[:, 2], atol=0.25 * float(up.std.max()))
 
 
+@pytest.mark.slow
 def test_masked_rows_change_nothing_and_nothing_is_compiled_as_data_arrive():
     model = gp.gpar(nonlinear=True, replace=True, impute=True)
     params = params_of(model)
@@ -122,6 +126,7 @@ def test_masked_rows_change_nothing_and_nothing_is_compiled_as_data_arrive():
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 def test_the_data_are_replaced_by_what_a_layer_makes_of_them():
     """With noise, a layer that sees denoised outputs says something else; without, the same."""
     data = bonas.dataset(X[:6], Y[:6])
@@ -132,6 +137,7 @@ def test_the_data_are_replaced_by_what_a_layer_makes_of_them():
     np.testing.assert_allclose(plain.log_evidence(quiet, data), replaced.log_evidence(quiet, data), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_fit_finds_that_the_end_of_a_curve_follows_its_beginning():
     """Ends are twice the beginnings, which are noise in x: a model that sees beginnings predicts ends, another does not."""
     start = RNG.normal(size=30)
@@ -148,6 +154,7 @@ def test_a_fit_finds_that_the_end_of_a_curve_follows_its_beginning():
     assert scores[0] > scores[1] + 1.0
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_for_every_option():
     for options in OPTIONS.values():
         target = gp.gpar(**options).hyperposterior(bonas.dataset(X, Y, 12))

@@ -37,6 +37,7 @@ def log_posterior(model, params):
     return float(target.maximising(target.unconstrain(params)))
 
 
+@pytest.mark.slow
 def test_without_ties_a_joint_fit_is_a_fit_of_each_layer():
     model = gp.gpar(tied=False)
     one, other = joint(model, DATA), layered(model, DATA)
@@ -44,6 +45,7 @@ def test_without_ties_a_joint_fit_is_a_fit_of_each_layer():
     np.testing.assert_allclose(one["kernel"]["lengthscale"], other["kernel"]["lengthscale"], rtol=0.02)
 
 
+@pytest.mark.slow
 def test_scales_that_are_tied_are_those_of_the_first_layer():
     model = gp.gpar(tied=True)
     found, first = layered(model, DATA), joint(model, bonas.dataset(X, Y[:, :1], 16))
@@ -52,6 +54,7 @@ def test_scales_that_are_tied_are_those_of_the_first_layer():
     assert log_posterior(model, found) < log_posterior(model, joint(model, DATA)) - 1e-3
 
 
+@pytest.mark.slow
 def test_what_was_found_of_a_layer_is_kept():
     """With replaced data the second layer's evidence depends on the first's parameters, which stay those of the first."""
     model = gp.gpar(tied=False, replace=True)
@@ -60,6 +63,7 @@ def test_what_was_found_of_a_layer_is_kept():
         np.testing.assert_allclose(found["kernel"][name][0], first["kernel"][name][0], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_predictive_density_is_a_mean_over_samples():
     model, x, y = gp.gpar(), jnp.asarray(X[:3]), jnp.asarray(Y[:3] + 0.1)
     several = [layered(model, DATA), joint(model, DATA)]
@@ -83,6 +87,7 @@ def curves():
     )
 
 
+@pytest.mark.slow
 def test_covariances_are_those_of_draws(curves):
     """4000 draws, and 2000 of the first layer inside: five standard errors of both, for correlations up to 1."""
     at = RNG.uniform(size=(5, 2))
@@ -94,6 +99,7 @@ def test_covariances_are_those_of_draws(curves):
     assert np.abs(found).max() > 5.0 * error.max()  # there is something to find
 
 
+@pytest.mark.slow
 def test_points_that_are_equal_are_one_network(curves):
     at = jnp.asarray(RNG.uniform(size=(3, 2)))
     model = gp.gpar()

@@ -26,6 +26,7 @@ def paths(n, scale, noise, seed):
     return bonas.dataset(x, y + noise**0.5 * rng.normal(size=n), capacity=n + 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_kernel_from_a_notebook_cell_works_with_every_method(method):
     """The kernel of the front door, unchanged: its scale, 2, is recovered from 60 points to within a factor."""
@@ -43,6 +44,7 @@ def test_a_kernel_from_a_notebook_cell_works_with_every_method(method):
     assert jnp.isfinite(std).all()
 
 
+@pytest.mark.slow
 def test_the_log_density_is_prior_plus_evidence():
     data = paths(12, scale=1.0, noise=1e-2, seed=1)
     target = gp.hyperposterior(gp.se(gp.priors.half_cauchy), data, noise=gp.priors.half_cauchy_noise)
@@ -61,6 +63,7 @@ def test_known_noise_is_not_inferred():
     assert posterior.alpha.shape == (1, 20)
 
 
+@pytest.mark.slow
 def test_a_learned_constant_is_inferred():
     rng = np.random.default_rng(0)
     x = rng.random((25, 1))
@@ -70,6 +73,7 @@ def test_a_learned_constant_is_inferred():
     np.testing.assert_allclose(target.constrain(best)["mean"]["constant"], 1.5, atol=0.1)
 
 
+@pytest.mark.slow
 def test_inference_compiles_once_while_data_arrive():
     kernel = gp.arc(SPACE.active, categories=SPACE.categories)
 
@@ -88,6 +92,7 @@ def test_inference_compiles_once_while_data_arrive():
     assert fit._cache_size() == 1
 
 
+@pytest.mark.slow
 def test_hyperparameters_inferred_on_padded_data_are_those_of_the_data_alone():
     data = paths(15, scale=1.0, noise=1e-2, seed=2)
     alone = bonas.dataset(data.x[:15], data.y[:15, 0])

@@ -22,6 +22,7 @@ def params_of(kernel, seed, d=SPACE.dim):
     return draw(kernel.prior(d), jax.random.key(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_gram_equals_value_at_every_pair(kernel, seed):
     params, points = params_of(kernel, seed), SPACE.sample(jax.random.key(seed), 30)
@@ -37,6 +38,7 @@ def test_gram_matrices_are_symmetric_and_positive_semidefinite(kernel, seed):
     assert np.linalg.eigvalsh(matrix).min() > -1e-10 * np.abs(matrix).max()
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_also_at_coincident_points(kernel):
     points = SPACE.sample(jax.random.key(0), 8)
     twice = jnp.concatenate([points, points])

@@ -36,6 +36,7 @@ def params_of(kernel, seed, d=SPACE.dim):
     return draw(kernel.prior(d), jax.random.key(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_gram_equals_value_at_every_pair(kernel, seed):
     params, points = params_of(kernel, seed), POINTS[seed]
@@ -78,6 +79,7 @@ def test_masked_is_what_smac3_computes():
     np.testing.assert_allclose(gram(gp.masked(NUMBERS), params, points, points), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_masked_is_a_separate_process_for_each_pattern():
     """Predictions at one depth do not depend on what was seen at the others."""
     kernel, points = gp.masked(NUMBERS), NUMBERS.sample(jax.random.key(0), 40)

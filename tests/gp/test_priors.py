@@ -89,6 +89,7 @@ def _unscaled(d):
     return {"lengthscale": priors.dimension_scaled(1)["lengthscale"].expand([d])}
 
 
+@pytest.mark.slow
 def test_under_the_dimension_scaled_prior_distant_points_stay_correlated():
     """From 2 to 200 columns; the standard error of a median over 4000 draws is below 0.01."""
     found = {d: _median_correlation(priors.dimension_scaled, d) for d in (2, 20, 200)}

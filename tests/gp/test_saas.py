@@ -24,6 +24,7 @@ def test_its_scales_are_half_cauchy():
     np.testing.assert_allclose(prior["local"].log_prob(v), np.log(2.0 / (np.pi * (1.0 + v**2))), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [1e-300, 1e-8, 1.0, 1e8])
 def test_gradients_are_finite_for_every_scale(tau):
     def total(log_tau, x):

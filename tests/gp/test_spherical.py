@@ -15,6 +15,7 @@ KERNEL = gp.spherical_linear()
 EQUAL = {"variance": 2.0, "level": 0.25, "reach": 1.0, "lengthscale": jnp.full(D, 0.7)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gram_is_made_of_values_and_positive_semidefinite(seed):
     params = draw(KERNEL.prior(D), jax.random.key(seed))
@@ -36,6 +37,7 @@ def test_a_common_factor_of_the_length_scales_has_no_effect():
     np.testing.assert_allclose(gp.gram(KERNEL, EQUAL, X, X), gp.gram(KERNEL, longer, X, X), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_minimum_inside_is_found_where_a_linear_function_has_none():
     """A bowl about the centre, 30 points: the mean is least there on the sphere, and in a corner on the cube."""
     data = bonas.dataset(X, jnp.sum((X - 0.5) ** 2, axis=1))
@@ -47,6 +49,7 @@ def test_a_minimum_inside_is_found_where_a_linear_function_has_none():
     assert jnp.argmin(flat_mean) != 0
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_also_at_the_pole():
     rows = jnp.concatenate([jnp.full((2, D), 0.5), X[:3]])
     params = draw(KERNEL.prior(D), jax.random.key(7))

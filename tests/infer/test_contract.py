@@ -41,6 +41,7 @@ def ran(request):
     return start, chain, info, samples
 
 
+@pytest.mark.slow
 def test_samples_are_the_start_with_a_leading_axis(ran):
     start, chain, _, samples = ran
     assert jax.tree.structure(chain) == jax.tree.structure(start)

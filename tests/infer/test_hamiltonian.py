@@ -126,6 +126,7 @@ def moves():
     return _moves(samples=200, thin=1)
 
 
+@pytest.mark.slow
 def test_thinning_keeps_every_third_move(moves):
     np.testing.assert_allclose(_moves(samples=4, thin=3)[0], moves[0][2:12:3], rtol=1e-9)
 
@@ -265,6 +266,7 @@ def cliff(request):
     return chain, info, len(calls)
 
 
+@pytest.mark.slow
 def test_trajectories_over_a_cliff_are_reported_as_diverging(cliff):
     assert cliff[1].diverging.any()
 

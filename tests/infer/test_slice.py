@@ -145,6 +145,7 @@ def _imbalance(before, after) -> float:
     return (into - out) / np.sqrt(into + out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "chains"), [(2, 40_000), (50, 10_000)])
 def test_one_update_leaves_the_distribution_alone_however_few_steps_out(most, chains):
     """An imbalance of five standard errors comes up for one seed in a million."""
@@ -230,6 +231,7 @@ def _reference(key, density, z, *, samples, burn, width, patience, most):
     return np.array(rows[burn:]), widths, used + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0.02, 20.0])
 def test_the_chain_is_that_of_the_algorithm_in_plain_python(width):
     key, start = jax.random.key(7), np.array([0.3, -1.0])

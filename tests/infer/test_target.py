@@ -154,6 +154,7 @@ STARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", list(STARTS.values()), ids=list(STARTS))
 def test_the_start_has_a_finite_density_and_gradient(prior):
     t = infer.target(prior, _nothing)

@@ -43,6 +43,7 @@ def test_one_of_many_rows_is_refused_by_its_number():
         SPACE.active(np.stack([GOOD_ROW, GOOD_ROW, with_column(SLOPE, 1.5)]))
 
 
+@pytest.mark.slow
 @each_reader
 def test_rounding_is_not_outside(read):
     read(with_column(LR, 1.0 + 1e-7))
@@ -91,6 +92,7 @@ def test_one_of_many_points_is_named_by_what_it_is():
         SPACE.check(np.stack([GOOD_ROW, SHALLOW]), "initial point", exists=True)
 
 
+@pytest.mark.slow
 def test_sampled_points_exist():
     for space in (SPACE, chain()):
         space.check(space.sample(jax.random.key(0), 50), exists=True)

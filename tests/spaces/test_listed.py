@@ -195,6 +195,7 @@ def value_of(key, u):
     return VALUES[LISTED.row(u)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_goes_through_all_rows_and_repeats_none(name):
     history = bonas.run(SEARCHES[name], value_of, jax.random.key(0), M)

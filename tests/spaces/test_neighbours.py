@@ -54,6 +54,7 @@ NEIGHBOURLY = {name: SPACES[name] for name in ("front door", "chain", "single va
 each_neighbourly = pytest.mark.parametrize("space", NEIGHBOURLY.values(), ids=NEIGHBOURLY)
 
 
+@pytest.mark.slow
 @each_neighbourly
 def test_neighbours_exist(space):
     rows = around(space, spread(space, uniform(12, space))).reshape(-1, space.dim)
@@ -68,6 +69,7 @@ def neighbouring_pairs(space, seed):
     return [(a, b, [name for name in a.keys() & b.keys() if not same(a[name], b[name])]) for a, b in pairs]
 
 
+@pytest.mark.slow
 @each_neighbourly
 def test_neighbours_differ_in_one_parameter(space):
     assert {len(moved) for _, _, moved in neighbouring_pairs(space, 13)} == {1}
@@ -93,6 +95,7 @@ def test_neighbours_have_one_shape(space):
     assert around(space, spread(space, uniform(15, space))).shape == (200, count, space.dim)
 
 
+@pytest.mark.slow
 def test_neighbours_are_the_same_without_jit():
     space = front_door()
     row = space.encode(GOOD)

@@ -47,6 +47,7 @@ def test_size_is_the_count_by_hand(space, count):
     assert space.size == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["log parent that may be absent", "chain"])
 def test_size_is_the_same_in_float32(name):
     space, count = COUNTED[name]
@@ -66,6 +67,7 @@ def read(space, u):
     return jnp.where(space.active(u), values, -99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("space", "count"), COUNTED.values(), ids=COUNTED)
 def test_points_are_all_and_different(space, count):
     different = {tuple(row) for row in np.asarray(read(space, points_of(space)))}

@@ -285,6 +285,7 @@ def test_categories_are_counts_of_options():
 # float32
 
 
+@pytest.mark.slow
 @each_space
 def test_encode_and_decode_are_inverse_in_float32(space):
     with jax.enable_x64(False):
