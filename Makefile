@@ -8,16 +8,17 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MPLBACKEND := Agg
 
-.PHONY: help env demo test quick check format notebooks site page results experiments-smoke clean
+.PHONY: help env demo test quick coverage check format notebooks site page results experiments-smoke clean
 
 help:
 	@echo "make demo    set up everything and search for a network on the diabetes data, in one or two minutes"
 	@echo "make test    set up everything and pass the tests"
 	@echo "make quick   the tests without the slow ones"
+	@echo "make coverage  all tests, and the lines of bonas that they reach"
 	@echo "make check   ruff format --check, ruff check, mypy"
 	@echo "make notebooks  every notebook, executed, in build/notebooks"
 	@echo "make site    the documentation in build/site; a warning is an error"
-	@echo "make page    the page of results in notebooks/site, from the numbers in experiments/results"
+	@echo "make page    the page of results in notebooks/site and README's figure, from the numbers in experiments/results"
 	@echo "make results            every experiment in full, many hours; what is known is not run again"
 	@echo "make experiments-smoke  every experiment, small, into a folder that is removed"
 	@echo "make env     set up .venv alone"
@@ -43,6 +44,9 @@ test: env
 
 quick: env
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+coverage: env
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov=bonas --cov-report=term
 
 check: env
 	$(BIN)/ruff format --check .
