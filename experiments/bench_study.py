@@ -6,7 +6,7 @@ is the disk, which has every value before `tell` returns: the price of one such 
 
     python experiments/bench_study.py
 
-Ten minutes. The files are made in a folder beside the results, on the same disk, and removed.
+A minute or two. The files are made in a folder beside the results, on the same disk, and removed.
 """
 
 import os
@@ -38,7 +38,7 @@ from bonas.study.subset import default_search
 class Config:
     columns: int = 4  # of the space: a small network's
     among: tuple[int, ...] = (100, 1000)  # trials, among which an ask and a tell are timed
-    timed: int = 30  # of them; the median counts
+    timed: int = 20  # of them, no more than fit before the memory of a study doubles; the median counts
     long: int = 10_000  # trials of random search
     window: int = 200  # trials after it, each compared with one of a study that has just begun
     most_slowing: float = 2.0  # what is aimed at
@@ -135,8 +135,8 @@ def long_search(config: Config, path: Path, search: Search, seed: int) -> dict:
     total, sizes = timed(lambda: [one_trial(study) or study.path.stat().st_size for _ in range(config.long)])
     for _ in range(_COMPILED):
         one_trial(fresh)
-    both = [(timed(lambda: one_trial(study))[0], timed(lambda: one_trial(fresh))[0]) for _ in range(config.window)]
-    late, early = np.array(both).T
+    calls = (lambda: one_trial(study), lambda: one_trial(fresh), lambda: fresh.note("nothing", 0))
+    late, early, commit = np.array([[timed(call)[0] for call in calls] for _ in range(config.window)]).T
     study.close()
     return {
         "seed": seed,
@@ -145,6 +145,7 @@ def long_search(config: Config, path: Path, search: Search, seed: int) -> dict:
         "early_seconds": median(early),
         "late_seconds": median(late),
         "slowing": median(late) / median(early),
+        "commit_seconds": median(commit),
         "bytes": study.path.stat().st_size,
         "bytes_on_the_way": sizes[:: max(1, config.long // 10)],
     }
@@ -203,7 +204,8 @@ def show(config: Config, report: dict) -> None:
         print(
             f"\n{row['trials']} trials of random search: {row['seconds']:.0f} s, then {1e3 * row['late_seconds']:.2f} ms a "
             f"trial, where a new study needs {1e3 * row['early_seconds']:.2f} ms: {row['slowing']:.2f} times (at most "
-            f"{config.most_slowing:g}); {row['bytes'] / 1e6:.1f} MB"
+            f"{config.most_slowing:g}), with {1e3 * row['commit_seconds']:.2f} ms a commit, of which a trial has two; "
+            f"{row['bytes'] / 1e6:.1f} MB"
         )
     beyond, shown = report["imports"]["bonas_beyond_jax_seconds"], report["imports"]["help_seconds"]
     print(
