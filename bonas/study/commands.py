@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs: `bonas --help` answers at once.
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,8 +128,8 @@ def _run(study: "Study", job: "Job", args: argparse.Namespace) -> int:
     total = args.trials and args.trials * (STAGES if job.method == "curves" else 1)
     table = prepared(job)
     try:
-        with _display(args, total, len(study.trials)) as display:
-            for line in _opening(table, study, job):
+        with _display(args, study, job, total) as display:
+            for line in _opening(table, study, job, total):
                 display.say(line)
             display.turn_to("compiling the search")
             _optimise(study, job, args, total, display)
@@ -169,16 +170,18 @@ def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int |
         study.optimise(objective, total, workers=args.workers, **limits)
 
 
-def _display(args: argparse.Namespace, total: int | None, done: int) -> "Silent":
+def _display(args: argparse.Namespace, study: "Study", job: "Job", total: int | None) -> "Silent":
     from bonas.study.display import Lines, Live, Silent
-    from bonas.tabular.spaces import in_words
+    from bonas.study.job import network_of, trainer
+    from bonas.tabular.look import NAMES
 
     if args.quiet or args.json:
         return Silent()
-    return Live(total, in_words, done, args.seconds) if sys.stdout.isatty() else Lines(total, in_words)
+    score, words = NAMES[trainer(job).family.score], partial(network_of, job, study)
+    return Live(total, words, score, len(study.trials), args.seconds) if sys.stdout.isatty() else Lines(total, words, score)
 
 
-def _opening(table: "Prepared", study: "Study", job: "Job") -> list[str]:
+def _opening(table: "Prepared", study: "Study", job: "Job", total: int | None) -> list[str]:
     from bonas.study.job import shown
 
     columns, train, test = table.columns, len(table.whole.train.x), len(table.whole.test.x)
@@ -190,8 +193,23 @@ def _opening(table: "Prepared", study: "Study", job: "Job") -> list[str]:
         f"{shown(job.data)}: {columns.task}{kinds} of {columns.target!r}{inferred}, from {len(columns.names)} inputs",
         f"{train} rows to search on, {folds}; {test} rows for the test",
         *table.notices,
+        *_trials_in_words(job, columns.target, total),
         f"study {study.path}" + (f", which has {before} trials already" if before else ""),
     ]
+
+
+def _trials_in_words(job: "Job", target: str, total: int | None) -> list[str]:
+    """What the value of a trial is and, where it trains a part of a network, how many there are."""
+    from bonas.study.job import STAGES, trainer
+    from bonas.tabular.look import NAMES
+
+    score = trainer(job).family.score
+    unit = f"in the units of {target!r}" if score == "rmse" else "in nats a row"
+    value = f"the value of a trial is its validation {NAMES[score]}, {unit}: the lower, the better"
+    if job.method != "curves":
+        return [value]
+    whole = f": {total} trials cost as much as {total // STAGES} whole networks" if total else ""
+    return [value, f"each trial trains one network by one part of {STAGES}{whole}"]
 
 
 def _close(study: "Study", job: "Job", args: argparse.Namespace, result: dict[str, Any]) -> None:

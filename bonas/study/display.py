@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bonas.study.execute import Event
+    from bonas.study.store import Record
 
-Words = Callable[[dict[str, Any]], str]  # a configuration, for people
+Words = Callable[["Record"], str]  # a trial's network, for people
 
 
 class Silent:
@@ -33,8 +34,9 @@ class Silent:
 class Lines(Silent):
     """One line for every trial that ends: for files, pipes and logs."""
 
-    def __init__(self, total: int | None, words: Words):
-        self._total, self._words = total, words
+    def __init__(self, total: int | None, words: Words, score: str):
+        """score: what a value is, such as RMSE."""
+        self._total, self._words, self._score = total, words, score
 
     def say(self, text: str) -> None:
         print(text, flush=True)
@@ -47,20 +49,20 @@ class Lines(Silent):
         if event.kind in ("asked", "returned"):
             return
         count = f"{event.done}/{self._total}" if self._total else str(event.done)
-        outcome = f"failed: {trial.error}" if event.kind == "failed" else f"{trial.value:.6g}"
+        outcome = f"failed: {trial.error}" if event.kind == "failed" else f"{self._score} {trial.value:.6g}"
         best = f"best {event.best.value:.6g}" if event.best else "no best yet"
         spent = f"{trial.cost:.1f} s" if trial.cost is not None else ""
-        self.say(f"[{count}] trial {trial.number}: {outcome}  ({best})  {self._words(trial.config)}  {spent}".rstrip())
+        self.say(f"[{count}] trial {trial.number}: {outcome}  ({best})  {self._words(trial)}  {spent}".rstrip())
 
 
 class Live(Silent):
     """A bar with the trials done, the best value so far and the time left, and below it what is training now."""
 
-    def __init__(self, total: int | None, words: Words, done: int, seconds: float | None):
+    def __init__(self, total: int | None, words: Words, score: str, done: int, seconds: float | None):
         from rich.console import Console
         from rich.live import Live as Screen
 
-        self._total, self._words, self._seconds = total, words, seconds
+        self._total, self._words, self._score, self._seconds = total, words, score, seconds
         self._before = self._done = done  # trials of an earlier call are no measure of how long one takes
         self._began, self._best, self._idle = time.monotonic(), "", ""
         self._training: dict[int, str] = {}
@@ -79,14 +81,14 @@ class Live(Silent):
 
     def watch(self, event: "Event") -> None:
         if event.kind == "asked":
-            self._training[event.trial.number] = self._words(event.trial.config)
+            self._training[event.trial.number] = self._words(event.trial)
         else:
             self._training.pop(event.trial.number, None)
         if event.kind == "failed":
             self.say(f"trial {event.trial.number} failed: {event.trial.error}")
         self._done, self._idle = event.done, "choosing the next point"
         if event.best is not None:
-            self._best = f"best {event.best.value:.6g} (trial {event.best.number})"
+            self._best = f"best {self._score} {event.best.value:.6g} (trial {event.best.number})"
 
     def turn_to(self, what: str) -> None:
         self._idle = what

@@ -14,7 +14,7 @@ from bonas.study.study import Study
 from bonas.study.trial import Asked
 from bonas.tabular.committee import BEST, Chosen
 from bonas.tabular.prepared import Prepared, prepare
-from bonas.tabular.spaces import Family, family
+from bonas.tabular.spaces import Family, family, in_words
 from bonas.tabular.table import digest, read
 from bonas.tabular.training import Going, Trainer
 
@@ -139,12 +139,25 @@ class StageObjective:
     def __call__(self, config: Mapping[str, Any], trial: Asked) -> float:
         made, name = trainer(self.job), repr(sorted(config.items()))
         if name not in self.going:
-            before = sum(each.state == "told" and each.config == config for each in self.study.trials)
-            self.going[name] = _stages(made, made.begin(config), before)[0]
+            self.going[name] = _stages(made, made.begin(config), stages_before(self.study, trial))[0]
         self.going[name], new = _stages(made, self.going[name], 1)
         for step, value in new:
             trial.report(step, value)
         return _finite(self.going[name])
+
+
+def stages_before(study: Study, trial: Asked | Record) -> int:
+    """How many stages of a trial's network were trained before it."""
+    return sum(each.state == "told" and each.config == trial.config and each.number < trial.number for each in study.trials)
+
+
+def network_of(job: Job, study: Study, trial: Record) -> str:
+    """The network of a trial for people, and which part of its training this was where there are several."""
+    words = in_words(trial.config)
+    if job.method != "curves":
+        return words
+    skipped = " not trained, since it no longer gets better" if trial.state == "told" and not trial.reports else ""
+    return f"part {stages_before(study, trial) + 1} of {STAGES}{skipped}: {words}"
 
 
 def _stages(made: Trainer, going: Going, stages: int) -> tuple[Going, list[tuple[int, float]]]:

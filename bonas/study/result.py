@@ -90,7 +90,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     """The result for people."""
     best, networks = result["best"], result["networks"]
     said = [
-        f"Best architecture (trial {best['number']}, validation {_SCORES[result['score']]} {plain(best['value'])}):",
+        f"Best architecture (trial {best['number']}, validation {look.NAMES[result['score']]} {plain(best['value'])}):",
         f"  {best['in words']}",
         f"Kept: {networks['in all']} networks of the {_count(len(networks['architectures']))}, averaged.",
         "",
@@ -108,7 +108,7 @@ def _comparison(result: dict[str, Any]) -> list[str]:
     main, second = ("accuracy", "log_loss") if task == "classification" else ("rmse", "r2")
     folds = f"{rows['folds']} folds" if rows["folds"] > 1 else "one part in five"
     tested = f"test ({rows['test']} rows)"
-    said = [f"{f'{_SCORES[main]} and {_SCORES[second]}':<28}{f'validation ({folds})':>26}{tested:>28}"]
+    said = [f"{f'{look.NAMES[main]} and {look.NAMES[second]}':<28}{f'validation ({folds})':>26}{tested:>28}"]
     for name in ("bonas", *RIVALS):
         label = "found by bonas" if name == "bonas" else NAMES[name, task]
         both = [result[part][name] for part in ("validation", "test")]
@@ -124,6 +124,3 @@ def plain(value: float, digits: int = 4) -> str:
 
 def _count(architectures: int) -> str:
     return "best architecture" if architectures == 1 else f"{architectures} best architectures"
-
-
-_SCORES = {"rmse": "RMSE", "log_loss": "log loss", "nats": "nats", "accuracy": "accuracy", "r2": "R²"}

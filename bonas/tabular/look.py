@@ -7,6 +7,13 @@ import numpy as np
 
 from bonas.problems.examples import Task
 
+NAMES = {  # of scores, for people
+    "rmse": "RMSE",
+    "log_loss": "log loss",
+    "nats": "negative log density",
+    "accuracy": "accuracy",
+    "r2": "R²",
+}
 _SMALLEST = 1e-12  # chance or standard deviation that is counted with at least: the logarithm of 0 is no score
 _WITHIN = 1.6448536269514722  # standard deviations around the mean that hold 90% of a normal distribution
 

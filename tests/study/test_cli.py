@@ -129,7 +129,15 @@ def searched(tmp_path_factory):
 def test_a_search_leaves_a_study_a_network_and_a_report(searched):
     folder, done = searched
     assert {path.name for path in folder.iterdir()} >= {"houses.db", "houses.network.npz", "houses.html"}
-    for words in ("[2/2]", "Best architecture", "ridge regression", "default MLP", "houses.html", "bonas predict houses.db"):
+    assert "the value of a trial is its validation RMSE, in the units of 'price'" in done.stdout
+    for words in (
+        "[2/2] trial 1: RMSE ",
+        "Best architecture",
+        "ridge regression",
+        "default MLP",
+        "houses.html",
+        "bonas predict houses.db",
+    ):
         assert words in done.stdout
     assert done.stderr == ""
 
@@ -307,8 +315,11 @@ def test_trials_at_once(folder, how):
 
 @pytest.mark.slow
 def test_a_search_on_learning_curves_advances_networks_stage_by_stage(folder):
-    done = run("search", "houses.csv", *SMALL[2:], "--method", "curves", "--json", folder=folder)
+    done = run("search", "houses.csv", *SMALL[2:], "--method", "curves", folder=folder)
     assert done.returncode == 0, done.stderr
+    assert "10 trials cost as much as 2 whole networks" in done.stdout
+    assert "part 1 of 5: " in done.stdout
+    assert "part 2 of 5: " in done.stdout
     with bonas.Study(folder / "houses.db") as study:
         configs = [repr(sorted(trial.config.items())) for trial in study.trials]
         assert len(configs) == 10  # two whole networks in five stages each

@@ -5,7 +5,18 @@ import pytest
 
 import bonas
 from bonas.study.file import StudyError
-from bonas.study.job import STAGES, Job, StageObjective, best_configurations, checked, job_of, open_study, search_of, trainer
+from bonas.study.job import (
+    STAGES,
+    Job,
+    StageObjective,
+    best_configurations,
+    checked,
+    job_of,
+    network_of,
+    open_study,
+    search_of,
+    trainer,
+)
 from bonas.tabular.spaces import family
 from bonas.tabular.table import digest
 
@@ -46,6 +57,28 @@ def test_a_configuration_trained_in_stages_is_one(tmp_path):
         told(study, 3, [(20, 2.0)])
         found = best_configurations(study, 1)
     assert [(chosen.config, chosen.until) for chosen in found] == [({"a": 3}, 20)]
+
+
+def test_people_are_told_which_part_of_a_training_a_trial_is(tmp_path):
+    space = bonas.Space(depth=bonas.Int(1, 2), width=bonas.Int(1, 9))
+    job = Job("iris", "", method="curves")
+    with bonas.Study(tmp_path / "s.db", space) as study:
+        for depth, reports in ((1, [(10, 5.0)]), (2, [(10, 6.0)]), (1, [(20, 4.0)]), (1, []), (1, [])):
+            study.enqueue({"depth": depth, "width": 4})
+            trial = study.ask()
+            for step, value in reports:
+                trial.report(step, value)
+            if len(study.trials) < 5:
+                study.tell(trial, 4.0)
+        said = [network_of(job, study, record) for record in study.trials]
+        assert network_of(Job("iris", ""), study, study.trials[0]) == "1 hidden layer of 4 relu units"
+    assert said == [
+        "part 1 of 5: 1 hidden layer of 4 relu units",
+        "part 1 of 5: 2 hidden layers of 4 and 4 relu units",
+        "part 2 of 5: 1 hidden layer of 4 relu units",
+        "part 3 of 5 not trained, since it no longer gets better: 1 hidden layer of 4 relu units",
+        "part 4 of 5: 1 hidden layer of 4 relu units",  # it is only asked yet
+    ]
 
 
 def test_a_study_that_is_no_job_s_is_refused(tmp_path):
