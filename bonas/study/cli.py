@@ -32,6 +32,10 @@ DATA is a .csv or .npz file (arrays X and y), or a set that scikit-learn ships: 
 Columns of text become one-hot columns. One row in five is for the test and never seen by the search; on fewer than 2000
 others validation is by five folds. The networks of up to five of the best configurations are kept, and predict together.
 """
+_RESUME = """
+Go on with a search that was stopped, with the very same points. Of one that is finished this says what it found; --trials or
+--seconds let it try more.
+"""
 _METHODS = """how points are chosen: bayes, Bayesian optimisation (default); curves, Bayesian optimisation on learning curves,
 which trains many networks a little and few to the end, where --trials counts the training of so many whole networks; random;
 evolution"""
@@ -96,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     _search_arguments(command("search", search, "search for a network on a table of data", _SEARCH, _EXAMPLES))
-    _resume_arguments(command("resume", resume, "go on with a search that was stopped"))
+    _resume_arguments(command("resume", resume, "go on with a search that was stopped", _RESUME))
     _predict_arguments(command("predict", predict, "predict with the networks that a search found"))
     _report_arguments(command("report", report, "write an HTML report of a study"))
     return parser

@@ -39,8 +39,7 @@ def search(args: argparse.Namespace) -> int:
     job = _job(args)
     _check_places(job, args)
     with open_study(path, job) as study:
-        study.note("budget", {"trials": args.trials, "seconds": args.seconds})
-        return _run(study, job, args)
+        return 0 if _has_all(study, job, args) else _run(study, job, args)
 
 
 def _job(args: argparse.Namespace) -> "Job":
@@ -73,6 +72,8 @@ def resume(args: argparse.Namespace) -> int:
 
     with Study(args.study) as study:
         job, budget = job_of(study), study.notes.get("budget", {})
+        if _has_all(study, job, args):
+            return 0
     moved = checked(replace(job, data=str(Path(args.data).resolve())) if args.data else job)
     if args.trials is None and args.seconds is None:
         args.trials, args.seconds = budget.get("trials"), budget.get("seconds")
@@ -121,11 +122,35 @@ def report(args: argparse.Namespace) -> int:
 # A search, new or resumed
 
 
+def _has_all(study: "Study", job: "Job", args: argparse.Namespace) -> bool:
+    """Whether the study is finished and no more is asked of it, which is then said."""
+    from bonas.study.result import ended, finished
+
+    result, total, counts = finished(study), _total(job, args), ended(study)
+    more = args.seconds is not None if total is None else total > sum(counts.values())
+    if result is None or more:
+        return False
+    if not (args.quiet or args.json):
+        had = f"{counts['told']} trials told" + (f" and {counts['failed']} failed" if counts["failed"] else "")
+        until = "as much is spent as N whole networks cost" if job.method == "curves" else "there are N"
+        print(f"{study.path} is finished, with {had}: bonas resume {study.path} --trials N goes on until {until}")
+    _close(study, job, args, result)
+    return True
+
+
+def _total(job: "Job", args: argparse.Namespace) -> int | None:
+    """How many trials the study shall have in the end."""
+    from bonas.study.job import STAGES
+
+    return args.trials and args.trials * (STAGES if job.method == "curves" else 1)
+
+
 def _run(study: "Study", job: "Job", args: argparse.Namespace) -> int:
-    from bonas.study.job import STAGES, prepared
+    from bonas.study.job import prepared
     from bonas.study.result import finish
 
-    total = args.trials and args.trials * (STAGES if job.method == "curves" else 1)
+    study.note("budget", {"trials": args.trials, "seconds": args.seconds})
+    total = _total(job, args)
     table = prepared(job)
     try:
         with _display(args, study, job, total) as display:
@@ -217,13 +242,12 @@ def _close(study: "Study", job: "Job", args: argparse.Namespace, result: dict[st
     from bonas.study.result import lines
     from bonas.tabular.kept import path_of
 
-    page = study.path.with_suffix(".html")
-    write_report(study, page)
-    places = {"study": str(study.path), "network": str(path_of(study.path)), "report": str(page)}
+    network, page = path_of(study.path), study.path.with_suffix(".html")
+    if not page.exists() or page.stat().st_mtime < network.stat().st_mtime:
+        write_report(study, page)
+    places = {"study": str(study.path), "network": str(network), "report": str(page)}
     if args.json:
-        states = [record.state for record in study.trials]
-        counts = {"told": states.count("told"), "failed": states.count("failed")}
-        print(json.dumps({**places, "data": job.data, "seed": job.seed, "trials": counts, **result}))
+        print(json.dumps({**places, "data": job.data, "seed": job.seed, **result}))
     elif not args.quiet:
         print("\n".join(["", *lines(result), "", *(f"{name:<8} {place}" for name, place in places.items())]))
         print(f"predict  bonas predict {study.path} NEW.csv")

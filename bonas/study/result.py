@@ -32,6 +32,7 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
     result = {
         "task": columns.task,
         "target": columns.target,
+        "trials": ended(study),
         "rows": {"train and validation": len(table.whole.train.x), "folds": len(table.folds), "test": len(y)},
         "best": {"number": best.number, "config": best.config, "value": best.value, "in words": in_words(best.config)},
         "score": made.family.score,
@@ -43,6 +44,19 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
     kept.save(kept.path_of(study.path), kept.Found(about, columns, found.groups))
     study.note("result", result)
     return result
+
+
+def ended(study: Study) -> dict[str, int]:
+    """How many trials were told, and how many have failed."""
+    states = [record.state for record in study.trials]
+    return {state: states.count(state) for state in ("told", "failed")}
+
+
+def finished(study: Study) -> dict[str, Any] | None:
+    """The result of a study whose networks are kept, if no trial has ended since; otherwise None."""
+    result = study.notes.get("result")
+    there = result and kept.path_of(study.path).is_file()
+    return result if there and result.get("trials") == ended(study) else None
 
 
 def best_of(study: Study) -> Record:

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -214,6 +215,23 @@ def test_resuming_adds_trials_and_json_is_one_object(searched):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("command", [["resume", "houses.db"], ["search", "houses.csv", *SMALL]])
+def test_a_finished_study_says_so_and_trains_nothing_again(searched, command):
+    folder, _ = searched
+    files = [folder / name for name in ("houses.network.npz", "houses.html")]
+    before = [path.stat().st_mtime_ns for path in files]
+    done = run(*command, folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("houses.db is finished, with ")
+    for words in ("bonas resume houses.db --trials N goes on", "Best architecture", "report   houses.html"):
+        assert words in done.stdout
+    assert "training" not in done.stdout
+    assert [path.stat().st_mtime_ns for path in files] == before
+    told = json.loads(run(*command, "--json", folder=folder).stdout)
+    assert told["test"] == bonas.load(folder / "houses.db").about["test"]
+
+
+@pytest.mark.slow
 def test_another_search_does_not_go_into_the_same_study(searched):
     folder, _ = searched
     done = run("search", "houses.csv", *SMALL, "--seed", "5", folder=folder)
@@ -248,18 +266,24 @@ def started(folder, *arguments, **how):
     return subprocess.Popen([sys.executable, "-c", HEED_CTRL_C, *command], cwd=folder, text=True, **how)
 
 
-def wait_for_trials(process, folder, number):
-    """Until so many trials were told, by the lines of its output."""
+def wait_for_line(process, start):
+    """Until its output has a line that starts so."""
     for line in process.stdout:
-        if line.startswith(f"[{number}/"):
+        if line.startswith(start):
             return
-    raise AssertionError("the search ended before it had made enough trials")
+    raise AssertionError(f"the search ended and never said {start!r}")
+
+
+def killed(process):
+    process.kill()
+    process.wait()
+    process.stdout.close()
 
 
 @pytest.mark.slow
 def test_ctrl_c_says_how_to_resume(folder):
     process = started(folder, "--trials", "500", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_for_trials(process, folder, 2)
+    wait_for_line(process, "[2/")
     process.send_signal(signal.SIGINT)
     try:
         _, said = process.communicate(timeout=120)
@@ -273,10 +297,8 @@ def test_ctrl_c_says_how_to_resume(folder):
 @pytest.mark.slow
 def test_a_killed_search_goes_on_with_the_same_points(folder):
     process = started(folder, "--trials", "500", stdout=subprocess.PIPE)
-    wait_for_trials(process, folder, 2)
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    wait_for_line(process, "[2/")
+    killed(process)
     done = run("resume", "houses.db", "--trials", "6", "--quiet", folder=folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     done = run("search", "houses.csv", *SMALL[:2], "--trials", "6", *SMALL[4:], "--study", "other.db", "--quiet", folder=folder)
@@ -285,6 +307,33 @@ def test_a_killed_search_goes_on_with_the_same_points(folder):
         assert [(trial.config, trial.value) for trial in study.trials] == [
             (trial.config, trial.value) for trial in other.trials
         ]
+
+
+@pytest.mark.slow
+def test_a_search_killed_after_its_last_trial_still_keeps_its_networks(folder):
+    process = started(folder, "--trials", "2", stdout=subprocess.PIPE)
+    wait_for_line(process, "training the networks")
+    killed(process)
+    assert not (folder / "houses.network.npz").exists()
+    done = run("resume", "houses.db", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "trial 2:" not in done.stdout
+    assert bonas.load(folder / "houses.db").about["trials"] == {"told": 2, "failed": 0}
+
+
+@pytest.mark.slow
+def test_more_trials_that_were_stopped_go_on_though_the_networks_of_fewer_are_kept(searched, tmp_path):
+    """What `bonas resume --trials` asked for is what the next `bonas resume` does."""
+    folder, _ = searched
+    for path in folder.iterdir():
+        shutil.copy(path, tmp_path)
+    with bonas.Study(tmp_path / "houses.db") as study:
+        had = len(study.trials)
+    command = [BONAS, "resume", "houses.db", "--trials", "500"]
+    for said, line in ((command, f"[{had + 1}/500]"), (command[:3], f"[{had + 2}/500]")):
+        process = subprocess.Popen(said, cwd=tmp_path, text=True, stdout=subprocess.PIPE)
+        wait_for_line(process, line)
+        killed(process)
 
 
 @pytest.mark.slow
