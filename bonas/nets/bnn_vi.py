@@ -14,6 +14,7 @@ from jax import Array
 
 from bonas.linalg import safe_sqrt
 from bonas.nets.mlp import ACTIVATIONS, Architecture, Params, Shape, depth_of, draws
+from bonas.nets.vi_noise import normal_pairs
 
 HYPER_SHAPE = 4.4798  # of the inverse-gamma prior of a layer's variance (H-D2; Wu et al. 2018)
 PRIORS = ("fixed", "layers", "published")
@@ -49,7 +50,7 @@ class VI:
         variances handed on as if they were normal and uncorrelated (Wu et al. 2018; H-F10).
     samples: draws of the activations an update; the thesis has 10.
     antithetic: an even number of them are pairs, of which one has the noise of the other with its sign changed. The bound
-        is as unbiased, and half as many random numbers are drawn, which are more than half of an update's work. Its gradient
+        is as unbiased, and half as many random numbers are drawn, which would be a third of an update's work. Its gradient
         varies less in the means as long as deviations are small beside them, and about as much in the deviations.
     head: a second output is the logarithm of the noise variance (H-F8), which then differs from point to point.
     """
@@ -158,17 +159,17 @@ def _pass(shape: Shape, q: Variational, mask: Params, architecture: Architecture
     """The layers one after the other, linear(number, h, mean, variance) and activate(h); as in `nets.mlp`."""
     spread, depth = variances(q, mask), depth_of(architecture)
 
-    h = activate(linear(0, x, q.mean["first"], spread["first"]))
+    h = linear(0, x, q.mean["first"], spread["first"])  # before the activation, which is cheaper to repeat than to keep
     for i in range(shape.depth - 1):
         mean, variance = (jax.tree.map(lambda leaf, i=i: leaf[i], tree["hidden"]) for tree in (q.mean, spread))
-        there = activate(linear(i + 1, h, mean, variance))
+        there = linear(i + 1, activate(h), mean, variance)
         h = jax.tree.map(lambda new, old: jnp.where(depth > i + 1, new, old), there, h)
 
     def last(inputs, rows):
         mean, variance = ({"kernel": tree["last"]["kernel"][:rows], "bias": tree["last"]["bias"]} for tree in (q.mean, spread))
         return linear(shape.depth, inputs, mean, variance)
 
-    deep, shallow = last(h, shape.width), last(x, shape.inputs)
+    deep, shallow = last(activate(h), shape.width), last(x, shape.inputs)
     return jax.tree.map(lambda a, b: jnp.where(depth > 0, a, b), deep, shallow)
 
 
@@ -189,28 +190,25 @@ def sample_outputs(
     are k / 2 and then those with the opposite noise.
     """
     functions = [ACTIVATIONS[name] for name in shape.activations]
-    hidden_key, output_key = jax.random.split(key)  # few draws of much: random numbers are dear to compile
     paired = antithetic and k % 2 == 0
-    drawn = k // 2 if paired else k
-    # kept as they are: XLA would otherwise make them again wherever they are used
-    hidden, output = jax.lax.optimization_barrier(
-        (
-            jax.random.normal(hidden_key, (shape.depth, drawn, len(x), shape.width), x.dtype),
-            jax.random.normal(output_key, (drawn, len(x), shape.outputs), x.dtype),
-        )
-    )
+    rows = (k // 2 if paired else k) * len(x)
+    hidden_key, output_key = jax.random.split(key)
+    hidden = normal_pairs(hidden_key, rows, shape.width, -(-shape.depth // 2))[: shape.depth]
+    noise = [leaf.astype(x.dtype) for leaf in (*hidden, normal_pairs(output_key, rows, shape.outputs, 1)[0])]
     if paired:
-        hidden, output = jnp.concatenate([hidden, -hidden], axis=1), jnp.concatenate([output, -output])
+        noise = [jnp.concatenate([leaf, -leaf]) for leaf in noise]
 
+    # draws and rows are one axis: with two, XLA transposes what the gradients of the weights are products of
     def linear(number, h, mean, variance):
-        centre = h @ mean["kernel"] + mean["bias"][None, None, :]
-        spread = (h * h) @ variance["kernel"] + variance["bias"][None, None, :]
-        return centre + safe_sqrt(spread) * (hidden[number] if number < shape.depth else output)
+        centre = h @ mean["kernel"] + mean["bias"][None, :]
+        std = safe_sqrt((h * h) @ variance["kernel"] + variance["bias"][None, :])
+        copies = (k * len(x) // len(h), 1)  # the moments of the first layer are those of all draws
+        return jnp.tile(centre, copies) + jnp.tile(std, copies) * noise[number]
 
     def activate(z):
         return functions[0](z) if len(functions) == 1 else jax.lax.switch(architecture.activation, functions, z)
 
-    return _pass(shape, q, mask, architecture, x[None], linear, activate)  # the first layer's moments are those of all draws
+    return _pass(shape, q, mask, architecture, x, linear, activate).reshape(k, len(x), shape.outputs)
 
 
 def moments(shape: Shape, q: Variational, mask: Params, architecture: Architecture, x: Array) -> tuple[Array, Array]:
