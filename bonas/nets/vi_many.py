@@ -18,6 +18,11 @@ from bonas.nets.vi_train import Checkpoint, Course, Run, Training, Traits, advan
 
 _NARROWEST = 16  # units: below this a narrower shape saves no time
 _LANES = 64  # networks that an accelerator trains at once
+# XLA hands products and sums on a CPU to YNNPACK, which takes longer than XLA itself for matrices as narrow as a network's.
+# Only where options of XLA are known: it refuses others.
+_OPTIONS: dict[str, bool | str] = {**for_long_arrays()}
+if _OPTIONS:
+    _OPTIONS["xla_cpu_experimental_ynn_fusion_type"] = ""
 
 
 class Population(NamedTuple):
@@ -115,6 +120,6 @@ def _begin(run: Run) -> Training:
     return _each(begin, run)
 
 
-@partial(jax.jit, compiler_options=for_long_arrays())
+@partial(jax.jit, compiler_options=_OPTIONS)
 def _advance(run: Run, state: Training, end: Array) -> tuple[Training, Checkpoint]:
     return _each(lambda run, state: advance(run, state, end), run, state)
