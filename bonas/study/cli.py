@@ -36,6 +36,10 @@ _RESUME = """
 Go on with a search that was stopped, with the very same points. Of one that is finished this says what it found; --trials or
 --seconds let it try more.
 """
+_PREDICT = """
+Predict with the networks that a search found, as CSV: `row`, which counts the rows of NEW.csv below its header from 1, then the
+target and its standard deviation, or the likeliest class and the probability of each.
+"""
 _METHODS = """how points are chosen: bayes, Bayesian optimisation (default); curves, Bayesian optimisation on learning curves,
 which trains many networks a little and few to the end, where --trials counts the training of so many whole networks; random;
 evolution"""
@@ -101,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _search_arguments(command("search", search, "search for a network on a table of data", _SEARCH, _EXAMPLES))
     _resume_arguments(command("resume", resume, "go on with a search that was stopped", _RESUME))
-    _predict_arguments(command("predict", predict, "predict with the networks that a search found"))
+    _predict_arguments(command("predict", predict, "predict with the networks that a search found", _PREDICT))
     _report_arguments(command("report", report, "write an HTML report of a study"))
     return parser
 

@@ -171,6 +171,7 @@ def test_predictions_have_an_uncertainty(searched):
     with (folder / "said.csv").open() as file:
         rows = list(csv.DictReader(file))
     said = bonas.load(folder / "houses.db").predict([{"area": 100.0, "heating": "oil"}, {"area": 150.0, "heating": "gas"}])
+    assert [row["row"] for row in rows] == ["1", "2"]
     np.testing.assert_allclose([float(row["price"]) for row in rows], said.value, rtol=1e-5)
     np.testing.assert_allclose([float(row["price_std"]) for row in rows], said.std, rtol=1e-5)
     assert (said.std > 0.0).all()
