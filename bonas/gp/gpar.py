@@ -15,11 +15,14 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.data import Dataset, check_closed, clean
+from bonas.data import Dataset, check_closed
 from bonas.gp import exact
 from bonas.gp.exact import Posterior, Prediction
+from bonas.gp.gpar_scales import scaled
 from bonas.gp.hyper import Noise
 from bonas.gp.kernel import Kernel, Params
+from bonas.gp.kernels import matern52_profile, se_profile
+from bonas.gp.means import Mean, zero
 from bonas.infer.target import Target, target
 from bonas.linalg import squared_distances
 
@@ -52,6 +55,8 @@ class GPAR:
     tied: bool
     replace: bool
     impute: bool
+    carry: float
+    rough: bool
 
     def check(self, data: Dataset) -> None:
         """A ValueError that names the row of an output without those before it, unless such are filled in."""
@@ -115,6 +120,8 @@ def gpar(
     tied: bool = True,
     replace: bool = False,
     impute: bool = False,
+    carry: float = 0.0,
+    rough: bool = False,
 ) -> GPAR:
     """An autoregressive model of several outputs; by default Hutchinson's choice for learning curves (H-E4).
 
@@ -125,10 +132,16 @@ def gpar(
     tied: the layers share the length scales of the inputs.
     replace: layers see what the layer before makes of its data, without noise, instead of the data.
     impute: missing outputs are filled in likewise, so that data need not be closed downwards.
+    carry: what of the output before an output is expected to keep, where each is measured in its standard deviation over all
+        curves, those that end before it included. 0 is the published model, for which an early checkpoint means nothing
+        until it has seen curves that go on; needs markov=1.
+    rough: a Matérn 5/2 kernel of the inputs in place of the squared exponential.
     """
     if markov is not None and markov < 0:
         raise ValueError(f"markov is a number of outputs, or None for all; got {markov}")
-    return GPAR(linear_inputs, linear, nonlinear, markov, tied, replace, impute)
+    if carry and markov != 1:
+        raise ValueError(f"carry is of the one output before, so that it needs markov=1; got markov={markov}")
+    return GPAR(linear_inputs, linear, nonlinear, markov, tied, replace, impute, float(carry), rough)
 
 
 # One layer: a kernel on the columns (x, y), in which outputs that the layer does not see are zeros.
@@ -143,7 +156,8 @@ def _prior(model: GPAR, p: int):
             "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 1.0).expand([d]),
         }
         found |= {"bias": dist.HalfNormal(1.0), "line": dist.HalfNormal(1.0).expand([d])} if model.linear_inputs else {}
-        found |= {"slope": dist.LogNormal(0.0, 1.0).expand([p])} if model.linear else {}
+        # of the slope, or of how far it is from what is carried on
+        found |= {"slope": dist.LogNormal(-1.0 if model.carry else 0.0, 1.0).expand([p])} if model.linear else {}
         if model.nonlinear:
             found |= {"bend": dist.LogNormal(-1.0, 1.0), "reach": dist.LogNormal(0.0, 1.0).expand([p])}
         return found
@@ -153,10 +167,12 @@ def _prior(model: GPAR, p: int):
 
 @cache
 def _kernel(model: GPAR, p: int) -> Kernel:
+    profile = matern52_profile if model.rough else se_profile
+
     def matrix(params: Params, a: Array, b: Array) -> Array:
         (x, y), (at, given) = ((rows[:, :-p], rows[:, -p:]) for rows in (a, b))
         length = params["lengthscale"][None, :]
-        found = params["variance"] * jnp.exp(-0.5 * squared_distances(x / length, at / length))
+        found = params["variance"] * profile(params, squared_distances(x / length, at / length))
         if model.linear_inputs:
             line = params["line"][None, :]
             found += params["bias"] ** 2 + (x * line) @ (at * line).T
@@ -169,6 +185,12 @@ def _kernel(model: GPAR, p: int) -> Kernel:
         return found
 
     return Kernel(_prior(model, p), lambda params, a, b: matrix(params, a[None, :], b[None, :])[0, 0], matrix)
+
+
+@cache
+def _mean(model: GPAR, p: int) -> Mean:
+    """What is carried on of the output before: the only one that a layer sees."""
+    return Mean(lambda params, data, row: model.carry * row[-p:].sum()) if model.carry else zero
 
 
 def _window(model: GPAR, p: int) -> Array:
@@ -192,18 +214,6 @@ def _each_layer(model: GPAR, params: dict) -> dict:
     return kernel
 
 
-def _scaled(data: Dataset) -> tuple[Dataset, Array, Array]:
-    """Every output of mean 0 and variance 1, and the means and deviations (p,) that they had."""
-    data = clean(data)
-    count = jnp.maximum(data.mask.sum(axis=0), 1)
-    level = data.y.sum(axis=0) / count
-    away = jnp.where(data.mask, data.y - level[None, :], 0.0)
-    variance = (away**2).sum(axis=0) / count
-    flat = variance <= (8 * jnp.finfo(data.y.dtype).eps * jnp.abs(data.y).max(axis=0)) ** 2
-    scale = jnp.sqrt(jnp.where(flat, 1.0, variance))
-    return data._replace(y=away / scale[None, :]), level, scale
-
-
 def _layers(model: GPAR, params: dict, data: Dataset) -> tuple[dict, Dataset, Array]:
     """Parameters, data and noise of each layer, leaves (p, ...); `data` are scaled."""
     p = data.y.shape[1]
@@ -223,7 +233,8 @@ def _filled(model: GPAR, kernels: dict, noise: Array, data: Dataset) -> Array:
         i, window, params, level = given
         inputs = _columns(data.x, seen, window)
         y, mask = data.y[:, i], data.mask[:, i]
-        here = exact.condition(_kernel(model, p), params, Dataset(inputs, y[:, None], mask[:, None], data.size), noise=level)
+        rows = Dataset(inputs, y[:, None], mask[:, None], data.size)
+        here = exact.condition(_kernel(model, p), params, rows, noise=level, mean=_mean(model, p))
         fitted = exact.predict(here, inputs).mean
         keep = mask & (not model.replace)
         return seen.at[:, i].set(jnp.where(keep, y, jnp.where(mask | model.impute, fitted, 0.0))), None
@@ -233,19 +244,19 @@ def _filled(model: GPAR, kernels: dict, noise: Array, data: Dataset) -> Array:
 
 @jax.jit
 def _log_evidence(model: GPAR, params: dict, data: Dataset) -> Array:
-    kernels, rows, noise = _layers(model, params, _scaled(data)[0])
-    kernel = _kernel(model, data.y.shape[1])
-    each = jax.vmap(lambda params, rows, level: exact.log_evidence(kernel, params, rows, noise=level))
+    kernels, rows, noise = _layers(model, params, scaled(data, model.carry)[0])
+    kernel, mean = _kernel(model, data.y.shape[1]), _mean(model, data.y.shape[1])
+    each = jax.vmap(lambda params, rows, level: exact.log_evidence(kernel, params, rows, noise=level, mean=mean))
     return each(kernels, rows, noise).sum()
 
 
 @jax.jit
 def _condition(model: GPAR, params: dict, data: Dataset) -> Curves:
-    data, level, scale = _scaled(data)
+    data, level, scale = scaled(data, model.carry)
     kernels, rows, noise = _layers(model, params, data)
-    kernel = _kernel(model, data.y.shape[1])
-    found = jax.vmap(lambda params, rows, level: exact.condition(kernel, params, rows, noise=level))(kernels, rows, noise)
-    return Curves(found, noise, level, scale)
+    kernel, mean = _kernel(model, data.y.shape[1]), _mean(model, data.y.shape[1])
+    each = jax.vmap(lambda params, rows, level: exact.condition(kernel, params, rows, noise=level, mean=mean))
+    return Curves(each(kernels, rows, noise), noise, level, scale)
 
 
 # Draws, layer upon layer.

@@ -13,6 +13,8 @@ from bonas.gp.gpar import GPAR, Curves, Known, gpar
 from bonas.surrogates.curve_model import CurveModel, climb
 from bonas.surrogates.interface import FitInfo
 
+_CARRY = 0.9  # a network that is one standard deviation better than most is expected to keep so much at the next checkpoint
+
 
 class AutoregressiveState(NamedTuple):
     """Parameters, and the model given data under them."""
@@ -25,10 +27,11 @@ class AutoregressiveState(NamedTuple):
 def autoregressive(model: GPAR | None = None, *, steps: int = 10) -> CurveModel:
     """GPAR (H-D5), fitted jointly over all layers by `steps` evaluations from the last optimum.
 
-    model: made by `gp.gpar`; by default Hutchinson's choice, a squared exponential of the inputs, linear in the output
-        before, with tied length scales. It knows the order of the checkpoints and not their times.
+    model: made by `gp.gpar`; by default a Matérn kernel of the inputs, linear in the output before, of which most is
+        expected to be kept, with tied length scales. Hutchinson's choice is `gp.gpar()`. Either knows the order of the
+        checkpoints and not their times.
     """
-    recipe = model or gpar()
+    recipe = model or gpar(rough=True, carry=_CARRY)
 
     def init(capacity: int, d: int, times: Array) -> AutoregressiveState:
         data = empty(capacity, d, len(times))

@@ -19,6 +19,7 @@ OPTIONS = {
     "published": {},
     "everything": {"linear_inputs": True, "nonlinear": True, "markov": None, "tied": False},
     "independent": {"markov": 0},
+    "carried": {"carry": 0.9, "rough": True},
 }
 
 
@@ -36,7 +37,9 @@ def layer_by_hand(model, params, i, x, y):
     length = of["lengthscale"] if model.tied else of["lengthscale"][i]
 
     def kernel(x, y, at, given):
-        found = of["variance"][i] * np.exp(-0.5 * (((x[:, None] - at[None]) / length) ** 2).sum(-1))
+        squared = (((x[:, None] - at[None]) / length) ** 2).sum(-1)
+        r = np.sqrt(5.0 * squared)
+        found = of["variance"][i] * ((1.0 + r + r**2 / 3.0) * np.exp(-r) if model.rough else np.exp(-0.5 * squared))
         if model.linear_inputs:
             found += of["bias"][i] ** 2 + ((of["line"][i] ** 2) * x) @ at.T
         seen, other = y[:, first:i], given[:, first:i]
@@ -50,8 +53,14 @@ def layer_by_hand(model, params, i, x, y):
     return kernel
 
 
-def standardised():
+def standardised(carry):
     level, scale = np.nanmean(Y, axis=0), np.nanstd(Y, axis=0)
+    for i in range(1, 3) if carry else ():
+        both = Y[~np.isnan(Y[:, i]), i - 1 : i + 1]
+        then, now = both.mean(axis=0)
+        before, after = ((both - both.mean(axis=0)) ** 2).sum(axis=0) + scale[i - 1] ** 2
+        scale[i] = scale[i - 1] * np.sqrt(after / before)
+        level[i] = now - carry * scale[i] / scale[i - 1] * (then - level[i - 1])
     return (Y - level) / scale, level, scale
 
 
@@ -60,17 +69,18 @@ def standardised():
 def test_evidence_and_densities_are_those_of_a_chain_of_gps(options):
     model = gp.gpar(**options)
     params = params_of(model)
-    y, level, scale = standardised()
+    y, level, scale = standardised(model.carry)
     evidence, densities, new = 0.0, [], (RNG.normal(size=(4, 3)) + 3.0 - level) / scale
     for i in range(3):
         rows = ~np.isnan(y[:, i])
         kernel = layer_by_hand(model, params, i, X, y)
         noise = float(params["noise"][i])
         cov = kernel(X[rows], y[rows], X[rows], y[rows]) + noise * np.eye(rows.sum())
-        target = y[rows, i]
+        carried = [model.carry * given[:, i - 1] if i else 0.0 for given in (y[rows], new)]
+        target = y[rows, i] - carried[0]
         evidence -= 0.5 * (target @ np.linalg.solve(cov, target) + np.linalg.slogdet(2 * np.pi * cov)[1])
         cross = kernel(AT, new, X[rows], y[rows])
-        mean = cross @ np.linalg.solve(cov, target)
+        mean = carried[1] + cross @ np.linalg.solve(cov, target)
         variance = np.diag(kernel(AT, new, AT, new) - cross @ np.linalg.solve(cov, cross.T)) + noise
         densities.append(-0.5 * ((new[:, i] - mean) ** 2 / variance + np.log(2 * np.pi * variance)) - np.log(scale[i]))
     data = bonas.dataset(X, Y, capacity=12)
@@ -170,6 +180,8 @@ def test_what_is_refused():
     assert np.isfinite(gp.gpar(impute=True).log_evidence(params_of(gp.gpar()), bonas.dataset(X, holes)))
     with pytest.raises(ValueError, match="markov is a number of outputs"):
         gp.gpar(markov=-1)
+    with pytest.raises(ValueError, match="it needs markov=1"):
+        gp.gpar(markov=2, carry=0.5)
     curves = gp.gpar().condition(params_of(gp.gpar()), bonas.dataset(X, Y))
     with pytest.raises(ValueError, match=r"points of shape \(m, 2\)"):
         gp.gpar().predict(curves, AT[:, :1])
