@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.acquire.maximise import shifted, sobol
-from bonas.gp.gpar import Known
+from bonas.gp.gpar import Known, gpar
 from bonas.search.looks import LOGS, PLAIN, final_score, look_score, rate_score
 from bonas.search.networks import (
     Networks,
@@ -61,7 +61,7 @@ def curves(
     acquisition: str = "ei",
     variant: str = "look",
     initial: int | None = None,
-    halve: bool | None = None,
+    thinning: int | None = None,
     batch: int = 1,
     draws: int | None = None,
     disjoint: bool = True,
@@ -73,18 +73,17 @@ def curves(
     again, and what was seen of it is kept.
 
     steps: training steps up to each checkpoint (c,), increasing.
-    model: of the curves: `surrogates.autoregressive()` (GPAR, the default), `freeze_thaw()` or `power_law()` from there.
+    model: of the curves: `surrogates.autoregressive()` (a GPAR, the default; Hutchinson's in the published variant),
+        `freeze_thaw()` or `power_law()` from there.
     acquisition: "ei", "pi" or "ucb", of the final value against the best of a network trained to the end.
     variant: what is maximised over networks. "published" is Hutchinson's Algorithm 2: the acquisition itself, whatever an
         advance costs, so that many networks are begun and few completed. "rate": its share a training step to the end, so
         that a network that goes well is finished first. "look": the most of it that a training step buys when training can
-        be stopped after a look at a later checkpoint (`bonas.search.looks.look_score`). These
-        choices, and those of initial and halve, are compared by experiments/curve_defaults.py on made-up tables of power
-        laws: after as much training as 6, 9 and 12 whole networks take, look leaves regrets of 0.45, 0.12 and 0.02
-        standard deviations, rate 0.62, 0.15 and 0.05, the published variant 1.56, 0.31 and 0.06.
-    initial: networks of a shifted Sobol sequence that are trained first (default: 8, or 5 if they are not halved).
-    halve: whether only the better half of those goes on at each checkpoint, until one is complete; otherwise all of them are
-        trained to the end, as in the published variant, where that is the default: with look it leaves 1.48, 0.22 and 0.04.
+        be stopped after a look at a later checkpoint (`bonas.search.looks.look_score`). These choices, and those of model,
+        initial and thinning, are compared by experiments/curve_defaults.py on made-up tables of power laws.
+    initial: networks of a shifted Sobol sequence that are trained first (default: 8, or 5 if all are trained to the end).
+    thinning: of those, the best one in so many goes on at each checkpoint (default: 2, until one is complete); 1 trains
+        all of them to the end, as the published variant does by default.
     draws: of the curves an ask, from which mean and deviation are taken (default: 256, published 50). Few of them are the
         published under-sampling (H-A2b), 10 or 3.
     disjoint: whether each of a batch has draws of its own in the published variant, as in Algorithm 2; its authors' code
@@ -99,26 +98,27 @@ def curves(
     if acquisition not in known:
         raise ValueError(f"acquisition of the variant {variant!r} is one of {', '.join(known)}; got {acquisition!r}")
     draws = (50 if variant == "published" else 256) if draws is None else draws
-    halve = variant != "published" if halve is None else halve
-    initial = int(min(8 if halve else 5, space.size)) if initial is None else initial
-    if min(initial, batch, draws - 1, candidates) < 1:
+    thinning = (1 if variant == "published" else 2) if thinning is None else thinning
+    initial = int(min(5 if thinning == 1 else 8, space.size)) if initial is None else initial
+    if min(initial, thinning, batch, draws - 1, candidates) < 1:
         raise ValueError(
-            f"initial, batch and candidates are at least 1, draws at least 2; got {initial}, {batch}, {candidates}, {draws}"
+            "initial, thinning, batch and candidates are at least 1, draws at least 2; "
+            f"got {initial}, {thinning}, {batch}, {candidates}, {draws}"
         )
     if max(batch, initial) > space.size:
         raise ValueError(f"this space has {space.size} networks; got a batch of {batch} and {initial} initial ones")
     if space.size > _FEW and batch > candidates:
         raise ValueError(f"a batch of {batch} does not fit into {candidates} candidates")
-    made = model or autoregressive()
-    return _curves(space, steps, made, acquisition, variant, initial, halve, batch, draws, disjoint, candidates)
+    made = model or (autoregressive(gpar()) if variant == "published" else autoregressive())
+    return _curves(space, steps, made, acquisition, variant, initial, thinning, batch, draws, disjoint, candidates)
 
 
 @cache
-def _curves(space, steps, model, acquisition, variant, initial, halve, batch, draws, disjoint, candidates) -> Search:
+def _curves(space, steps, model, acquisition, variant, initial, thinning, batch, draws, disjoint, candidates) -> Search:
     c, at_steps = len(steps), jnp.asarray(steps)
     sets = batch if variant == "published" and disjoint else 1
     few = space.size <= _FEW
-    planned_of = _halved(initial, c) if halve else _whole(initial)
+    planned_of = _thinned(initial, thinning, c) if thinning > 1 else _whole(initial)
 
     def init(key: Array, capacity: int) -> CurveState:
         times = at_steps / at_steps[-1]
@@ -218,9 +218,9 @@ def _whole(initial: int) -> Callable[[_Pool], Array]:
     return planned
 
 
-def _halved(initial: int, c: int) -> Callable[[_Pool], Array]:
-    """The same where the first checkpoint is seen of all, and each later one of half as many: the best at the one before."""
-    quota, step_of = jnp.asarray([-(-initial // 2**step) for step in range(c)]), jnp.arange(c)[None, :]
+def _thinned(initial: int, thinning: int, c: int) -> Callable[[_Pool], Array]:
+    """The same where the first checkpoint is seen of all, and each later one of the best at the one before, one in so many."""
+    quota, step_of = jnp.asarray([-(-initial // thinning**step) for step in range(c)]), jnp.arange(c)[None, :]
 
     def planned(pool: _Pool) -> Array:
         design = pool.rank[:, None] == jnp.arange(initial)[None, :]  # (m, initial)
