@@ -124,15 +124,17 @@ def report(args: argparse.Namespace) -> int:
 
 def _has_all(study: "Study", job: "Job", args: argparse.Namespace) -> bool:
     """Whether the study is finished and no more is asked of it, which is then said."""
+    from bonas.study.job import STAGES
     from bonas.study.result import ended, finished
 
     result, total, counts = finished(study), _total(job, args), ended(study)
-    more = args.seconds is not None if total is None else total > sum(counts.values())
+    done = sum(counts.values())
+    more = args.seconds is not None if total is None else total > done
     if result is None or more:
         return False
     if not (args.quiet or args.json):
         had = f"{counts['told']} trials told" + (f" and {counts['failed']} failed" if counts["failed"] else "")
-        until = "as much is spent as N whole networks cost" if job.method == "curves" else "there are N"
+        until = f"N whole networks' training is spent, now {done // STAGES}" if job.method == "curves" else "there are N"
         print(f"{study.path} is finished, with {had}: bonas resume {study.path} --trials N goes on until {until}")
     _close(study, job, args, result)
     return True

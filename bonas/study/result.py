@@ -54,9 +54,9 @@ def ended(study: Study) -> dict[str, int]:
 
 def finished(study: Study) -> dict[str, Any] | None:
     """The result of a study whose networks are kept, if no trial has ended since; otherwise None."""
-    result = study.notes.get("result")
-    there = result and kept.path_of(study.path).is_file()
-    return result if there and result.get("trials") == ended(study) else None
+    result = study.notes.get("result", {})
+    there = kept.path_of(study.path).is_file() and result.get("trials") == ended(study)
+    return result if there else None
 
 
 def best_of(study: Study) -> Record:
