@@ -1,4 +1,4 @@
-"""Marks such as T-X3 lead to where the page of their seed speaks of them; one that no page knows is a warning."""
+"""Marks such as T-X3 lead to where the page of their source speaks of them; one that no page knows is a warning."""
 
 import re
 from functools import cache
@@ -11,7 +11,7 @@ from . import house
 
 log = logging.getLogger(__name__)
 
-SEEDS = {"T": "twist", "G": "agrawal", "R": "raiders", "W": "wilton", "H": "hutchinson"}
+SOURCES = {"T": "twist", "G": "agrawal", "R": "raiders", "W": "wilton", "H": "hutchinson"}
 _MARK = re.compile(r"\b([TGRWH]-[ADEFSX]\d+[a-z]?)\b")
 
 
@@ -27,7 +27,7 @@ def link(app: Sphinx, tree: nodes.document, page: str) -> None:
 
 
 def _marked(app: Sphinx, page: str, mark: str, here: set[str]) -> nodes.Node:
-    home, anchor = f"seeds/{SEEDS[mark[0]]}", mark.lower()
+    home, anchor = f"sources/{SOURCES[mark[0]]}", mark.lower()
     if mark not in known(home):
         log.warning("%s is cited, and %s.md does not speak of it", mark, home, location=page)
     if page == home:
@@ -38,5 +38,5 @@ def _marked(app: Sphinx, page: str, mark: str, here: set[str]) -> nodes.Node:
 
 @cache
 def known(home: str) -> frozenset[str]:
-    """The marks that a seed's page speaks of."""
+    """The marks that a source's page speaks of."""
     return frozenset(_MARK.findall((house.ROOT / "notebooks/site" / f"{home}.md").read_text(encoding="utf-8")))
