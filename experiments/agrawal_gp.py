@@ -1,9 +1,9 @@
 """How fast does GP-based optimisation find the minima of Agrawal's figure 11? The GP side of it, 50 repeats (G-E4).
 
 Four functions, running minimum, circles the median, lines the quartiles. The claims about the GP: competitive on
-Forrester, "does not always succeed" on Rosenbrock, finds the minimum of McCormick, and of the six-hump camel. The seed's
+Forrester, "does not always succeed" on Rosenbrock, finds the minimum of McCormick, and of the six-hump camel. Agrawal's
 GP is GPyOpt's; kernel, acquisition settings and the number of iterations are not stated, nor the camel's initial points.
-Here: Matérn 5/2 with a lower confidence bound (eq. 5.5) on plain values, the nearest to the seed's text; the default of
+Here: Matérn 5/2 with a lower confidence bound (eq. 5.5) on plain values, the nearest to the document; the default of
 bonas; and random search. All start from the same random points in a repeat.
 """
 

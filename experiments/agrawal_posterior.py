@@ -3,18 +3,18 @@
 The function is sin 7x + cos 17x on [-1, 1], seen at 20 random points with noise, the network three layers of 50 tanh units,
 5,251 parameters. The claims: chains move between modes (figures 6 and 7), single draws pass near the data and differ away
 from it (figure 8), and the average "follows the true function reasonably well; uncertainty low near data and high away"
-(figure 9). What the seed does not ask: have the chains mixed? A network is the same function after its units are swapped,
+(figure 9). What Agrawal does not ask: have the chains mixed? A network is the same function after its units are swapped,
 so parameters have more modes than any chain visits and their R-hat says little; functions are what must mix, so R-hat
 and effective sample sizes are of function values on a grid, and those of parameters stand beside them.
 
 Two ways, on the same data:
 - bonas: a precision for the weights and one for the biases of each layer, whitened weights, the output layer integrated
   out, and precisions that move with the weights;
-- published: what the seed states. One precision for all, the weights themselves, 20 leapfrog steps, acceptance 0.9, Gibbs
+- published: what Agrawal states. One precision for all, the weights themselves, 20 leapfrog steps, acceptance 0.9, Gibbs
   draws of the precisions (G-D5, G-S1, G-S2).
 
 The noise, the priors of the precisions, the number of chains and what is thinned are not stated; those here are ours.
-Parameters are counted as bonas orders them, kernels before biases; the order behind the seed's "parameter 2501" is unknown.
+Parameters are counted as bonas orders them, kernels before biases; the order behind the document's "parameter 2501" is unknown.
 Figures show the first seed, numbers average over all. Chains are saved as they end, and a second call does what is missing.
 """
 

@@ -1,8 +1,8 @@
 """Does a Bayesian network search as well as a GP? Agrawal's figures 10 and 11, both sides, 50 repeats (G-E3, G-E4).
 
-Four functions, from 2 random points (Forrester) or 5, by a lower confidence bound (eq. 5.5) as in the seed, and by log EI.
+Four functions, from 2 random points (Forrester) or 5, by a lower confidence bound (eq. 5.5) as published, and by log EI.
 The network is `bonas.surrogates.hmc_network()`, the GP the default of bonas; both start at the same random points in a repeat.
-The seed says: the network is competitive on Forrester; on Rosenbrock it "finds the minimum after roughly 7 iterations", the GP
+Agrawal says: the network is competitive on Forrester; on Rosenbrock it "finds the minimum after roughly 7 iterations", the GP
 not always; on McCormick it is better at first and ends slightly above the minimum; on the camel it is stuck in a local one.
 kappa, the network of the searches, its samples and the number of iterations are not stated, nor the camel's initial points.
 
@@ -11,7 +11,7 @@ early ones on plain values had been seen on Rosenbrock and the camel. kappa was 
 the network then leaves the local minimum late, so it is the usual 2.
 
 Every run is saved when it ends, and a second call does what is missing. `--others` adds other surrogates,
-fewer repeats: the network with its output layer sampled, as the seed has it, by NUTS, by Metropolis, a deep ensemble, and
+fewer repeats: the network with its output layer sampled, as published, by NUTS, by Metropolis, a deep ensemble, and
 regression on the last layer of one network.
 """
 
@@ -57,7 +57,7 @@ MAIN, OTHERS = "runs", "others"  # the files of runs
 def surrogate(config: Config, name: str) -> surrogates.Surrogate | None:
     """The model of a contender; None is the default of bonas, a GP."""
     given: dict = dict(config.network)
-    # the seed's: all weights sampled, precisions drawn between trajectories, and noise that leaves trajectories some room
+    # Agrawal's: all weights sampled, precisions drawn between trajectories, and noise that leaves trajectories some room
     seed = {"output": "sampled", "precisions": "gibbs", "noise_prior": (10.0, 0.02)}
     seed |= {"widths": (50, 50, 50), "samples": 100, "first": 300, "steps": 20, "target": 0.9}
     made = {

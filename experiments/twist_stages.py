@@ -24,7 +24,7 @@ from bonas import gp, plots
 from bonas.problems import twist
 
 SPACE = bonas.Space(x=bonas.Float(0.0, 1.0))
-GREEN = "#009E73"  # of the new sample, as in the seed
+GREEN = "#009E73"  # of the new sample, as in Twist's figure
 
 
 @dataclass(frozen=True)

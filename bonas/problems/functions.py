@@ -67,7 +67,7 @@ def _on_box(name, formula, bounds, optimum, minimisers) -> Problem:
     return Problem(name, space, objective, optimum, minimisers)
 
 
-# The four of Agrawal's comparison (G-E3, G-E4), with optima to all digits; the seed rounds them.
+# The four of Agrawal's comparison (G-E3, G-E4), with optima to all digits; the document rounds them.
 
 
 def _forrester(x):

@@ -1,4 +1,4 @@
-"""The synthetic data sets of the seed documents: each a pure function of a key. A test set is a draw with another key."""
+"""The synthetic data sets of the sources: each a pure function of a key. A test set is a draw with another key."""
 
 import jax
 import numpy as np

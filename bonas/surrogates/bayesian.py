@@ -79,7 +79,7 @@ def hmc_network(
     which says whether it is there. Inputs are scaled to [−1, 1].
 
     output: "integrated", chains move the hidden layers alone, and the output layer, normal given those, is integrated out
-        of what they see and of each network's prediction; or "sampled" with the other weights, as the seed does. The
+        of what they see and of each network's prediction; or "sampled" with the other weights, as Agrawal's are. The
         posterior is the same, but the first mixes better, interpolates, and is certain where it should be.
     chains: how many, begun at draws from the prior; `samples` is their total. The first fit burns `first` trajectories a
         chain. Later ones go on from there and burn `burn`.

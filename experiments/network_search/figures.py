@@ -16,7 +16,7 @@ from bonas import plots
 from bonas.problems import functions
 from bonas.search import Search, Trial
 
-LOOK = {NETWORK: ("#0072B2", "o"), GP: ("#009E73", "s")}  # blue and green, as in the seed
+LOOK = {NETWORK: ("#0072B2", "o"), GP: ("#009E73", "s")}  # blue and green, as in Agrawal's figures
 TITLES = {"six_hump_camel": "six-hump camel", "mccormick": "McCormick"}
 FLOOR = 1e-6  # of the regret that is drawn
 

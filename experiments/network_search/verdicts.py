@@ -1,4 +1,4 @@
-"""What the seed says of each function, and what the runs say."""
+"""What Agrawal says of each function, and what the runs say."""
 
 import numpy as np
 from script import pairs
@@ -9,13 +9,13 @@ NETWORK, GP = "network", "GP"
 ACQUISITIONS = ("lcb", "log_ei")
 SMALLEST = 1e-4  # regrets below this are all called this: nobody needs the difference
 
-CLAIMS = {  # of the seed (G-E3, G-E4)
+CLAIMS = {  # Agrawal's (G-E3, G-E4)
     "forrester": "the network is competitive with the GP",
     "rosenbrock": "the network finds the minimum after roughly 7 iterations; the GP does not always succeed",
     "mccormick": "the network is better at first, then converges slightly above the minimum; the GP finds it",
     "six_hump_camel": "the GP is much better; the network is stuck in a local optimum",
 }
-# function: (evaluations, regret) at which the median of the network's repeats is looked at. The seed's "finds the minimum" on
+# function: (evaluations, regret) at which the median of the network's repeats is looked at. Agrawal's "finds the minimum" on
 # Rosenbrock is read as a regret of 0.1, a line's width in its figure, after 5 points and 7 iterations.
 GOALS = {"forrester": (15, 1e-2), "rosenbrock": (12, 0.1), "mccormick": (40, 1e-2), "six_hump_camel": (40, 1e-2)}
 
@@ -63,7 +63,7 @@ def numbers(name: str, best: np.ndarray) -> dict:
 def goal(name: str, best: np.ndarray, initial: int) -> dict | None:
     """Whether the median is where it should be; None where runs are too short to tell.
 
-    share_of_start: that median as a share of what it is after the initial points, from where the seed's axis goes down.
+    share_of_start: that median as a share of what it is after the initial points, from where Agrawal's axis goes down.
     """
     evaluations, level = GOALS[name]
     if best.shape[1] < evaluations:

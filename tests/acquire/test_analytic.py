@@ -150,7 +150,7 @@ def test_log_pi_is_the_log_of_pi(seed):
     np.testing.assert_allclose(log_pi(mean, std, -0.5), np.log(pi(mean, std, -0.5)), rtol=1e-12, atol=1e-14)
 
 
-# The forms the seeds print
+# The forms the sources print
 
 
 def test_twists_example_has_the_right_expected_improvement(reference):

@@ -1,4 +1,4 @@
-"""The synthetic sets against the seeds' formulas, worked by hand, and the distributions that they state."""
+"""The synthetic sets against the sources' formulas, worked by hand, and the distributions that they state."""
 
 import inspect
 
