@@ -32,7 +32,7 @@ def spread(name: str, digits: int = 3) -> Cell:
 
 def posterior(found: dict) -> Iterator[str]:
     """Figures 1 and 6 to 9."""
-    yield f"Means over {found['config']['seeds']} data sets, the least and the most in brackets; 'published' is the seed's way."
+    yield f"Means over {found['config']['seeds']} data sets, the least and the most in brackets; 'published' is Agrawal's way."
     columns = {
         "truth within ± 2 deviations": "coverage",
         "root mean squared error": "rmse",
