@@ -3,8 +3,9 @@
 Every search looks up networks that were really trained: variational ones on the UCI sets (`bonas.problems.bnn_table`) and the
 learning curves that Baker et al. published (MetaQNN on CIFAR-10 and SVHN, residual networks, LSTMs). A network advances from
 checkpoint to checkpoint and what counts are training steps, of which a search has a fifth of the table's or fewer. Regret is
-that of the network with the best final value seen, by the mean of its runs, in units of the standard deviation over the
-table's networks; before one is complete, that of a network drawn by chance.
+that of the best trained network, by its final value, in units of the standard deviation over the table's architectures; before
+one is complete, that of a network drawn by chance. A second regret is that of its architecture, by the mean of its runs
+(`curve_search.regret`).
 
 The thesis compares by points sampled, and says: GPAR beats random search on 6 of 8 sets, is better than final-performance BO on
 2, equal on 3 and worse on 3, slow to start since it "dithers". Its bands are errors over iterations (H-S7); here they are over
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 from curve_search import contenders, report
-from curve_search.regret import regrets
+from curve_search.regret import KINDS, floor, regrets
 from script import flags, progress, ready, record
 
 import bonas
@@ -80,7 +81,7 @@ def main() -> None:
     if args.sets:
         known_tables = {name: table for name, table in known_tables.items() if name in args.sets}
     file = args.out / "runs.jsonl"
-    known = {(row["set"], row["method"], row["seed"]): row["regret"] for row in record.lines(file)}
+    known = {(row["set"], row["method"], row["seed"]): row for row in record.lines(file)}
     jobs = [
         (name, method, seeds)
         for name in known_tables
@@ -98,10 +99,11 @@ def main() -> None:
             keys = jax.vmap(jax.random.key)(np.asarray(seeds))
             search, budget = contenders.make(method, table), budget_of(config, table)
             history = bonas.run_curves_many(search, objective_of(table), table.steps, keys, budget)
-            for seed, row in zip(seeds, regrets(table, jax.tree.map(np.asarray, history), budget, config.points), strict=True):
-                values = [float(f"{value:.5g}") for value in row]
-                known[name, method, seed] = values
-                growing.write(record.line({"set": name, "method": method, "seed": seed, "regret": values}))
+            found = regrets(table, jax.tree.map(np.asarray, history), budget, config.points)
+            for i, seed in enumerate(seeds):
+                rows = {kind: [float(f"{value:.5g}") for value in found[kind][i]] for kind in KINDS}
+                known[name, method, seed] = {"set": name, "method": method, "seed": seed, **rows}
+                growing.write(record.line(known[name, method, seed]))
             growing.flush()
             bar.advance(task)
     sizes = {
@@ -110,6 +112,7 @@ def main() -> None:
             "runs": table.values.shape[1],
             "steps": table.steps.tolist(),
             "budget": budget_of(config, table),
+            "floor": floor(table),
         }
         for name, table in known_tables.items()
     }

@@ -1,7 +1,7 @@
 """The searches of hutchinson_search.py, by name."""
 
 import bonas
-from bonas import search, surrogates
+from bonas import gp, search, surrogates
 from bonas.problems.tables import Table
 
 MAIN = (
@@ -20,6 +20,7 @@ VARIANTS = (
     "Algorithm 2, 10 draws",
     "Algorithm 2, 3 draws",
     "bonas, rate",
+    "bonas, published GPAR",
     "bonas, freeze-thaw",
     "bonas, power laws",
 )
@@ -38,6 +39,7 @@ def make(name: str, table: Table) -> bonas.search.types.Search:
     return {
         "bonas": lambda: search.curves(space, steps),
         "bonas, rate": lambda: search.curves(space, steps, variant="rate"),
+        "bonas, published GPAR": lambda: search.curves(space, steps, model=surrogates.autoregressive(gp.gpar())),
         "bonas, freeze-thaw": lambda: search.curves(space, steps, model=surrogates.freeze_thaw()),
         "bonas, power laws": lambda: search.curves(space, steps, model=surrogates.power_law()),
         "Algorithm 2": published,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from curve_search.regret import KINDS
 from rich.console import Console
 from rich.table import Table
 from script import pairs
@@ -29,42 +30,39 @@ def title(name: str) -> str:
     return _TITLES.get(name) or (f"Bayesian networks, {which}" if kind == "bnn" else name)
 
 
-def curves(config, known: dict, name: str, method: str) -> np.ndarray:
+def curves(config, known: dict, name: str, method: str, kind: str = "network") -> np.ndarray:
     """(seeds, points) regrets."""
-    return np.array([known[name, method, seed] for seed in range(config.seeds)])
+    return np.array([known[name, method, seed][kind] for seed in range(config.seeds)])
 
 
 def summary(config, names: list[str], known: dict) -> dict:
-    """Mean regrets at half and at the whole of the budget, and pairs of seeds against ours."""
-    found: dict = {}
-    for name in names:
-        every = {method: curves(config, known, name, method) for method in config.methods}
-        found[name] = {
-            method: {
-                "half": float(np.mean(values[:, config.points // 2 - 1])),
-                "end": float(np.mean(values[:, -1])),
-                "error": float(np.std(values[:, -1], ddof=1) / np.sqrt(config.seeds)),
-                "deviation": float(np.std(values[:, -1], ddof=1)),
-                **(
-                    {}
-                    if method == OURS
-                    else {"ours_against_it": pairs.against(every[OURS][:, -1], values[:, -1], config.resamples)}
-                ),
-                **(
-                    {}
-                    if method == OURS
-                    else {
-                        "ours_against_it_along": pairs.against(
-                            np.mean(every[OURS], axis=1), np.mean(values, axis=1), config.resamples
-                        )
-                    }
-                ),
-                "ours_reaches_its_end_at": _reaches(every[OURS], values),
-                "mean": [float(f"{value:.4g}") for value in np.mean(values, axis=0)],  # at equal parts of the budget
-            }
-            for method, values in every.items()
+    """Mean regrets of both kinds, and pairs of seeds against ours."""
+    found = {kind: {name: _rows(config, known, name, kind) for name in names} for kind in KINDS}
+    return {
+        "results": found["network"],
+        "verdicts": verdicts(found["network"]),
+        "architectures": {"results": found["architecture"], "verdicts": verdicts(found["architecture"])},
+    }
+
+
+def _rows(config, known: dict, name: str, kind: str) -> dict:
+    """Each method on one set: at half and at the whole of the budget, along it, and beside ours."""
+    every = {method: curves(config, known, name, method, kind) for method in config.methods}
+    ours, rows = every[OURS], {}
+    for method, values in every.items():
+        rows[method] = {
+            "half": float(np.mean(values[:, config.points // 2 - 1])),
+            "end": float(np.mean(values[:, -1])),
+            "error": float(np.std(values[:, -1], ddof=1) / np.sqrt(config.seeds)),
+            "deviation": float(np.std(values[:, -1], ddof=1)),
+            "ours_reaches_its_end_at": _reaches(ours, values),
+            "mean": [float(f"{value:.4g}") for value in np.mean(values, axis=0)],  # at equal parts of the budget
         }
-    return {"results": found, "verdicts": verdicts(config, found)}
+        if method != OURS:
+            along = np.mean(ours, axis=1), np.mean(values, axis=1)
+            rows[method]["ours_against_it"] = pairs.against(ours[:, -1], values[:, -1], config.resamples)
+            rows[method]["ours_against_it_along"] = pairs.against(*along, config.resamples)
+    return rows
 
 
 def _reaches(ours: np.ndarray, theirs: np.ndarray) -> float | None:
@@ -73,7 +71,7 @@ def _reaches(ours: np.ndarray, theirs: np.ndarray) -> float | None:
     return float((there[0] + 1) / ours.shape[1]) if len(there) else None
 
 
-def verdicts(config, found: dict) -> dict:
+def verdicts(found: dict) -> dict:
     """Against random search and against the best baseline, by the mean regret along the budget and in the end."""
     made: dict = {}
     for name, rows in found.items():

@@ -119,13 +119,26 @@ def fits(found: dict) -> Iterator[str]:
 
 def search(found: dict) -> Iterator[str]:
     """Figures 5.7 to 5.14."""
-    results, verdicts = found["results"], found["verdicts"]
+    yield (
+        f"Mean regret of the best trained network at the end of the budget ± standard error over {found['seeds']} seeds, in "
+        "deviations of the table."
+    )
+    yield from _regrets(found["sets"], found["results"], found["verdicts"])
+    several = [name for name, about in found["sets"].items() if about["runs"] > 1]
+    rest = {part: {name: found["architectures"][part][name] for name in several} for part in ("results", "verdicts")}
+    if several:
+        yield "The same of its architecture, by the mean of its runs; and what training one run of each architecture leaves:"
+        yield from _regrets(found["sets"], **rest, extra={"training all": number("floor", 2)})
+
+
+def _regrets(sets: dict, results: dict, verdicts: dict, extra: dict | None = None) -> Iterator[str]:
+    """A table of methods, one of verdicts, and their sum."""
     methods = list(dict.fromkeys(method for rows in results.values() for method in rows))
-    yield f"Mean regret at the end of the budget ± standard error over {found['seeds']} seeds, in deviations of the table."
-    yield table("set", results, {method: with_error(f"{method}/end", f"{method}/error") for method in methods})
+    rows = {name: {**sets[name], **row} for name, row in results.items()}
+    yield table("set", rows, {method: with_error(f"{method}/end", f"{method}/error") for method in methods} | (extra or {}))
     rows = {
         name: {
-            **found["sets"].get(name, {}),
+            **sets[name],
             **row,
             "pair": results[name].get("final-performance BO", {}).get("ours_against_it"),
             "best": results[name][row["best_baseline"]].get("ours_against_it"),
@@ -146,11 +159,13 @@ def search(found: dict) -> Iterator[str]:
         },
     )
     random = [row["against_random"] for row in verdicts.values()]
+    best = [row["against_best_baseline"] for row in verdicts.values()]
     final = [at["verdict"] for row in rows.values() if (at := row["pair"])]
     yield (
-        f"In the end better than random search on {random.count('better')} of {len(random)} sets; against final-performance BO "
-        f"better on {final.count('better')}, undecided on {final.count('undecided')} and worse on {final.count('worse')} "
-        f"of {len(final)}."
+        f"In the end better than random search on {random.count('better')} of {len(random)} sets and worse on "
+        f"{random.count('worse')}; better than the best baseline on {best.count('better')}, worse on {best.count('worse')}; "
+        f"against final-performance BO better on {final.count('better')}, undecided on {final.count('undecided')} and worse on "
+        f"{final.count('worse')} of {len(final)}."
     )
 
 
