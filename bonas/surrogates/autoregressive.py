@@ -61,7 +61,8 @@ def _linear_draws(model: GPAR, key: Array, curves: Curves, x: Array, known: Know
     level, scale = curves.level[None, :], curves.scale[None, :]
     given = jnp.where(known.mask, (known.y - level) / scale, 0.0)
     before = jnp.arange(p)[None, :] - jnp.arange(p)[:, None]  # (layer, output): how far before it
-    windows = (before < 0) & (before >= -(p if model.markov is None else model.markov)) & model.linear
+    sees = bool(model.linear or model.carry)
+    windows = (before < 0) & (before >= -(p if model.markov is None else model.markov)) & sees
     plain = jnp.concatenate([x, jnp.zeros((m, p), x.dtype)], axis=1)
     axes = jnp.concatenate([jnp.broadcast_to(x[:1], (p, x.shape[1])), jnp.eye(p, dtype=x.dtype)], axis=1)
     points = jnp.concatenate([plain, axes])

@@ -97,11 +97,19 @@ def test_what_stands_in_unused_rows_does_not_matter(fitted):
 # GPAR
 
 
+RECIPES = {
+    "slopes": gp.gpar(markov=2),
+    "slopes about what is carried": gp.gpar(carry=0.9, rough=True),
+    "carried alone": gp.gpar(linear=False, carry=0.9),
+    "independent": gp.gpar(linear=False, linear_inputs=True),
+}
+
+
 @pytest.mark.slow
-def test_draws_by_slopes_have_the_moments_of_draws_one_by_one():
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
+def test_draws_by_slopes_have_the_moments_of_draws_one_by_one(recipe):
     """Five standard errors of 4000 draws."""
     data = bonas.dataset(X, np.where(np.arange(C)[None, :] >= SEEN[:, None], np.nan, Y))
-    recipe = gp.gpar(markov=2)
     model = surrogates.autoregressive(recipe)
     state = model.init(N, 2, jnp.asarray(TIMES))
     params = recipe.hyperposterior(data).constrain(state.z) | {"noise": jnp.full(C, 0.05)}
