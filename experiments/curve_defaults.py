@@ -9,7 +9,8 @@ with five networks trained to the end and then with Hutchinson's GPAR, and what 
 Each variant is saved as it ends, and a second call does what is missing.
 """
 
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import jax
@@ -25,7 +26,7 @@ from bonas.gp import gpar
 from bonas.problems import tables
 from bonas.search import curves, run_curves
 from bonas.spaces import Int, Listed, Space
-from bonas.surrogates import autoregressive, freeze_thaw
+from bonas.surrogates import autoregressive, freeze_thaw, power_law
 
 STEPS = (1, 3, 8, 20)
 SPACE = Space(depth=Int(1, 5), width=Int(2, 300, log=True))
@@ -37,6 +38,7 @@ VARIANTS = {
     "bonas, 5 whole": {"thinning": 1},
     "Hutchinson's GPAR": {"model": autoregressive(gpar())},
     "freeze-thaw": {"model": freeze_thaw()},
+    "power laws": {"model": power_law()},
     "published": {"variant": "published"},
 }
 
@@ -103,14 +105,15 @@ def main() -> None:
     ready.begin(args.out)
     made = {(*kind, i): power_laws(config, *kind, seed=11 + i) for kind in config.kinds for i in range(config.tables)}
     file = args.out / "variants.jsonl"
-    known = {row["variant"]: row for row in record.lines(file)}
+    settings = json.loads(json.dumps(asdict(replace(config, variants=()))))
+    known = {row["variant"]: row for row in record.lines(file) if row.get("settings") == settings}
     with progress.bar(disable=None) as bar:
-        task = bar.add_task("", total=len(made) * (len(config.variants) - len(known)))
+        task = bar.add_task("", total=len(made) * sum(name not in known for name in config.variants))
         for name in config.variants:
             if name not in known:
                 bar.update(task, description=name)
                 known[name] = run(config, name, made, lambda: bar.advance(task))
-                record.add(file, known[name])
+                record.add(file, known[name] | {"settings": settings})
     found = {name: known[name]["regret"] for name in config.variants}
     means = {name: np.mean(list(kinds.values()), axis=0).tolist() for name, kinds in found.items()}
     best = min(means, key=lambda name: np.mean(means[name]))

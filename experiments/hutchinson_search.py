@@ -11,11 +11,13 @@ The thesis compares by points sampled, and says: GPAR beats random search on 6 o
 2, equal on 3 and worse on 3, slow to start since it "dithers". Its bands are errors over iterations (H-S7); here they are over
 seeds. Its values are standardised by the whole table, which a search does not know; here by what was seen.
 
-`--variants` adds the published acquisitions and under-sampling, and other models of curves. Each run is saved as it ends,
-and a second call does what is missing. --smoke takes a synthetic table (H-S10).
+Beside the default of bonas, six baselines and Algorithm 2 there are variants of the two: the published acquisitions and
+under-sampling, and other models of curves. Each run is saved as it ends, and a second call does what is missing. --smoke takes
+a synthetic table (H-S10).
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import jax
 import numpy as np
@@ -42,7 +44,7 @@ class Config:
     share: float = 0.2  # of the table's steps
     points: int = 80  # of the curves of regret
     chunk: int = 4  # seeds a call, after which they are written down
-    methods: tuple[str, ...] = contenders.MAIN
+    methods: tuple[str, ...] = contenders.MAIN + contenders.VARIANTS
     resamples: int = 10_000
 
 
@@ -65,23 +67,31 @@ def problems(smoke: bool) -> dict[str, tables.Table]:
     return found
 
 
-def budget_of(config: Config, table: tables.Table) -> int:
-    """Training steps."""
-    whole, n = int(table.steps[-1]), len(table.x)
-    return whole * max(1, min(config.networks, int(config.share * n)))
+def affordable(config: Config, table: tables.Table) -> int:
+    """Networks that the budget trains to the end."""
+    return max(1, min(config.networks, int(config.share * len(table.x))))
+
+
+def about(config: Config, table: tables.Table) -> dict:
+    """What a run on a table depends on; runs that were made otherwise are not taken for it."""
+    steps, networks = table.steps.tolist(), affordable(config, table)
+    return {"networks": len(table.x), "runs": table.values.shape[1], "steps": steps, "budget": steps[-1] * networks}
 
 
 def main() -> None:
     """Run what is missing, then draw and summarise."""
-    args = arguments()
-    config = SMOKE if args.smoke else Config(methods=contenders.MAIN + (contenders.VARIANTS if args.variants else ()))
-    config = replace(config, seeds=args.seeds or config.seeds)
+    args, config = flags.read(arguments(), Config(), SMOKE)
     ready.begin(args.out)
     known_tables = problems(args.smoke)
     if args.sets:
         known_tables = {name: table for name, table in known_tables.items() if name in args.sets}
+    sizes = {name: about(config, table) for name, table in known_tables.items()}
     file = args.out / "runs.jsonl"
-    known = {(row["set"], row["method"], row["seed"]): row for row in record.lines(file)}
+    known = {
+        (row["set"], row["method"], row["seed"]): row
+        for row in record.lines(file)
+        if row.get("about") == sizes.get(row["set"]) and len(row["network"]) == config.points
+    }
     jobs = [
         (name, method, seeds)
         for name in known_tables
@@ -89,37 +99,32 @@ def main() -> None:
         for seeds in chunks(config)
         if any((name, method, seed) not in known for seed in seeds)
     ]
-    with progress.bar(disable=None) as bar, file.open("a", encoding="utf-8") as growing:
+    with progress.bar(disable=None) as bar:
         task = bar.add_task("searches", total=len(jobs))
         for i, (name, method, seeds) in enumerate(jobs):
             if i and name != jobs[i - 1][0]:
                 jax.clear_caches()  # the programs of all sets together are more than a process may map
             bar.update(task, description=f"{method} on {name}")
-            table = known_tables[name]
-            keys = jax.vmap(jax.random.key)(np.asarray(seeds))
-            search, budget = contenders.make(method, table), budget_of(config, table)
-            history = bonas.run_curves_many(search, objective_of(table), table.steps, keys, budget)
-            found = regrets(table, jax.tree.map(np.asarray, history), budget, config.points)
-            for i, seed in enumerate(seeds):
-                rows = {kind: [float(f"{value:.5g}") for value in found[kind][i]] for kind in KINDS}
-                known[name, method, seed] = {"set": name, "method": method, "seed": seed, **rows}
-                growing.write(record.line(known[name, method, seed]))
-            growing.flush()
+            for row in runs(config, name, method, seeds, known_tables[name]):
+                known[name, method, row["seed"]] = row
+                record.add(file, row)
             bar.advance(task)
-    sizes = {
-        name: {
-            "networks": len(table.x),
-            "runs": table.values.shape[1],
-            "steps": table.steps.tolist(),
-            "budget": budget_of(config, table),
-            "floor": floor(table),
-        }
-        for name, table in known_tables.items()
-    }
     found = report.summary(config, list(known_tables), known)
-    record.write(args.out / "hutchinson_search.json", {**record.about(), "sets": sizes, "seeds": config.seeds, **found})
+    floors = {name: {**sizes[name], "floor": floor(table)} for name, table in known_tables.items()}
+    record.write(args.out / "hutchinson_search.json", {**record.about(), "sets": floors, "seeds": config.seeds, **found})
     report.draw(config, sizes, known, args.out)
     report.show(found)
+
+
+def runs(config: Config, name: str, method: str, seeds: range, table: tables.Table) -> Iterator[dict]:
+    """The regrets of some seeds of a method on a table, to be kept."""
+    budget, keys = about(config, table)["budget"], jax.vmap(jax.random.key)(np.asarray(seeds))
+    search = contenders.make(method, table, affordable(config, table))
+    history = bonas.run_curves_many(search, objective_of(table), table.steps, keys, budget)
+    found = regrets(table, jax.tree.map(np.asarray, history), budget, config.points)
+    for i, seed in enumerate(seeds):
+        rows = {kind: [float(f"{value:.5g}") for value in found[kind][i]] for kind in KINDS}
+        yield {"set": name, "method": method, "seed": seed, "about": about(config, table), **rows}
 
 
 _OBJECTIVES: dict[int, object] = {}
@@ -136,13 +141,12 @@ def chunks(config: Config) -> list[range]:
 
 
 def arguments():
-    """The flags."""
+    """The parser of the flags."""
     parser = flags.parser(
         __doc__, "hutchinson_search", smoke="one synthetic table, two seeds", seeds="runs of each (default 32)"
     )
-    parser.add_argument("--variants", action="store_true", help="published acquisitions and other models of curves too")
     parser.add_argument("--sets", nargs="+", metavar="SET", help="some of the sets: " + ", ".join(REAL) + ", bnn_yacht, …")
-    return parser.parse_args()
+    return parser
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def regrets(table: Table, history: CurveHistory, budget: int, points: int) -> di
         for j, now in enumerate(np.searchsorted(spent[i], grid, side="right")):
             if now and np.isfinite(best := row[:now].min()):
                 found["network"][i, j], found["architecture"][i, j] = best, means[rows[i, np.argmin(row[:now])]]
-    low = {"network": np.nanmin(finals), "architecture": means.min()}
+    low = {"network": np.nanmin(finals), "architecture": np.nanmin(means)}
     return {kind: (values - low[kind]) / np.nanstd(means) for kind, values in found.items()}
 
 
@@ -36,4 +36,4 @@ def floor(table: Table, draws: int = 4000) -> float:
     finals, choose = np.asarray(table.values)[:, :, -1], np.random.default_rng(0)
     means, each = np.nanmean(finals, axis=1), np.arange(len(finals))
     best = [np.nanargmin(finals[each, choose.integers(finals.shape[1], size=len(finals))]) for _ in range(draws)]
-    return float((means[best].mean() - means.min()) / np.nanstd(means))
+    return float((means[best].mean() - np.nanmin(means)) / np.nanstd(means))

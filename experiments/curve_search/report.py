@@ -4,17 +4,17 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from curve_search import contenders
 from curve_search.regret import KINDS
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 from script import pairs
 
-OURS, BASELINES = (
-    "bonas",
-    ("final-performance BO", "random", "evolution", "successive halving", "Hyperband", "one epoch, top 4"),
-)
-
-
+OURS, FINAL, RANDOM = "bonas", "final-performance BO", "random"
+BASELINES = (FINAL, RANDOM, "evolution", "successive halving", "Hyperband", "one epoch, top 4")
+# the methods of a figure, by what its file is called
+FIGURES = {"": contenders.MAIN, "_variants": (OURS, "Algorithm 2", *contenders.VARIANTS)}
 _TITLES = {
     "metaqnn_cifar10": "MetaQNN, CIFAR-10",
     "metaqnn_svhn": "MetaQNN, SVHN",
@@ -62,6 +62,11 @@ def _rows(config, known: dict, name: str, kind: str) -> dict:
             along = np.mean(ours, axis=1), np.mean(values, axis=1)
             rows[method]["ours_against_it"] = pairs.against(ours[:, -1], values[:, -1], config.resamples)
             rows[method]["ours_against_it_along"] = pairs.against(*along, config.resamples)
+        rows[method]["against"] = {
+            rival: pairs.against(values[:, -1], every[rival][:, -1], config.resamples)["verdict"]
+            for rival in (RANDOM, FINAL)
+            if rival in every and rival != method
+        }
     return rows
 
 
@@ -77,10 +82,10 @@ def verdicts(found: dict) -> dict:
     for name, rows in found.items():
         rivals = [method for method in BASELINES if method in rows]
         best = min(rivals, key=lambda method: rows[method]["end"])
-        final = rows.get("final-performance BO")
+        final = rows.get(FINAL)
         made[name] = {
-            "against_random": rows["random"]["ours_against_it"]["verdict"] if "random" in rows else None,
-            "against_random_along": rows["random"]["ours_against_it_along"]["verdict"] if "random" in rows else None,
+            "against_random": rows[RANDOM]["ours_against_it"]["verdict"] if RANDOM in rows else None,
+            "against_random_along": rows[RANDOM]["ours_against_it_along"]["verdict"] if RANDOM in rows else None,
             "best_baseline": best,
             "against_best_baseline": rows[best]["ours_against_it"]["verdict"],
             "share_of_steps_of_final_performance": final["ours_reaches_its_end_at"] if final else None,
@@ -89,41 +94,38 @@ def verdicts(found: dict) -> dict:
 
 
 def draw(config, sizes: dict, known: dict, folder: Path) -> None:
-    """For each set the mean regret with its standard error over seeds, and below it the standard deviation."""
+    """Four sets a figure: the default beside baselines, and beside variants."""
     names = list(sizes)
-    for first in range(0, len(names), 4):
-        some = names[first : first + 4]
-        figure, axes = plt.subplots(
-            2, len(some), figsize=(3.6 * len(some), 5.6), squeeze=False, height_ratios=(2, 1), sharex="col"
-        )
-        for column, name in zip(axes.T, some, strict=True):
-            x = np.linspace(0.0, sizes[name]["budget"], config.points + 1)[1:] / sizes[name]["steps"][-1]
-            for i, method in enumerate(config.methods):
-                values = curves(config, known, name, method)
-                mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
-                look = {"color": f"C{i}" if i < 10 else "0.5", "lw": 2.2 if method == OURS else 1.2}
-                column[0].plot(x, mean, label=method, **look)
-                column[0].fill_between(
-                    x,
-                    mean - spread / np.sqrt(len(values)),
-                    mean + spread / np.sqrt(len(values)),
-                    alpha=0.15,
-                    color=look["color"],
-                    lw=0,
-                )
-                column[1].plot(x, spread, **look)
-            column[0].set_title(title(name), fontsize=10)
-            column[0].set_yscale("log")
-            column[1].set_xlabel("training spent, in whole networks")
-            for ax in column:
-                ax.spines[["top", "right"]].set_visible(False)
-        axes[0, 0].set_ylabel("mean regret\n(deviations of the table)")
-        axes[1, 0].set_ylabel("its deviation\nover seeds")
-        handles, texts = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, texts, loc="lower center", ncols=min(5, len(texts)), frameon=False, fontsize=9)
-        figure.tight_layout(rect=(0, 0.1, 1, 1))
-        figure.savefig(folder / f"figure_5_{7 + first}_on.png", dpi=150)
-        plt.close(figure)
+    for kind, methods in FIGURES.items():
+        there = [method for method in methods if method in config.methods]
+        for first in range(0, len(names), 4):
+            some = {name: sizes[name] for name in names[first : first + 4]}
+            _figure(config, some, known, there).savefig(folder / f"figure_5_{7 + first}_on{kind}.png", dpi=150)
+            plt.close()
+
+
+def _figure(config, sizes: dict, known: dict, methods: list[str]) -> Figure:
+    """For each set the mean regret with its standard error over seeds, and below it the standard deviation."""
+    size = {"figsize": (max(3.6 * len(sizes), 6.4), 5.8), "height_ratios": (2, 1)}
+    figure, axes = plt.subplots(2, len(sizes), squeeze=False, sharex="col", layout="constrained", **size)
+    for column, (name, about) in zip(axes.T, sizes.items(), strict=True):
+        x = np.linspace(0.0, about["budget"], config.points + 1)[1:] / about["steps"][-1]
+        for i, method in enumerate(methods):
+            values, look = curves(config, known, name, method), {"color": f"C{i}", "lw": 2.2 if method == OURS else 1.2}
+            mean, spread = np.mean(values, axis=0), np.std(values, axis=0, ddof=1)
+            error = spread / np.sqrt(len(values))
+            column[0].plot(x, mean, label=method, **look)
+            column[0].fill_between(x, mean - error, mean + error, alpha=0.15, color=look["color"], lw=0)
+            column[1].plot(x, spread, **look)
+        column[0].set(title=title(name), yscale="log")
+        column[1].set_xlabel("training spent, in whole networks")
+        for ax in column:
+            ax.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylabel("mean regret\n(deviations of the table)")
+    axes[1, 0].set_ylabel("its deviation\nover seeds")
+    handles, texts = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="outside lower center", ncols=min(5, len(texts)), frameon=False, fontsize=9)
+    return figure
 
 
 def show(found: dict) -> None:

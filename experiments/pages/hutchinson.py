@@ -1,5 +1,7 @@
 """Hutchinson's sections."""
 
+import math
+import statistics
 from collections.abc import Iterator
 
 from pages.text import interval, joined, number, percent, table, whole, with_error, won, word, written
@@ -135,7 +137,9 @@ def _regrets(sets: dict, results: dict, verdicts: dict, extra: dict | None = Non
     """A table of methods, one of verdicts, and their sum."""
     methods = list(dict.fromkeys(method for rows in results.values() for method in rows))
     rows = {name: {**sets[name], **row} for name, row in results.items()}
-    yield table("set", rows, {method: with_error(f"{method}/end", f"{method}/error") for method in methods} | (extra or {}))
+    for first in range(0, len(methods), 8):  # so many fit on a page
+        some = methods[first : first + 8]
+        yield table("set", rows, {method: with_error(f"{method}/end", f"{method}/error") for method in some} | (extra or {}))
     rows = {
         name: {
             **sets[name],
@@ -161,12 +165,35 @@ def _regrets(sets: dict, results: dict, verdicts: dict, extra: dict | None = Non
     random = [row["against_random"] for row in verdicts.values()]
     best = [row["against_best_baseline"] for row in verdicts.values()]
     final = [at["verdict"] for row in rows.values() if (at := row["pair"])]
+    shares = [row["share_of_steps_of_final_performance"] for row in verdicts.values()]
+    middle = statistics.median(math.inf if share is None else share for share in shares)
+    reached = "is not reached" if math.isinf(middle) else f"is reached after {middle:.0%} of the steps"
     yield (
         f"In the end better than random search on {random.count('better')} of {len(random)} sets and worse on "
         f"{random.count('worse')}; better than the best baseline on {best.count('better')}, worse on {best.count('worse')}; "
         f"against final-performance BO better on {final.count('better')}, undecided on {final.count('undecided')} and worse on "
-        f"{final.count('worse')} of {len(final)}."
+        f"{final.count('worse')} of {len(final)}, whose end {reached} in the median over sets "
+        f"(never on {shares.count(None)})."
     )
+    yield "Every method in pairs of seeds, over all sets; better, undecided, worse:"
+    yield table("method", {method: _counts(method, results) for method in methods}, {name: word(name) for name in _RIVALS})
+
+
+_RIVALS = {"against random": "random", "against final-performance BO": "final-performance BO", "against bonas": "bonas"}
+_OPPOSITE = {"better": "worse", "worse": "better", "undecided": "undecided"}
+
+
+def _counts(method: str, results: dict) -> dict[str, str | None]:
+    """How often a method is better than a rival, undecided and worse."""
+    found: dict[str, str | None] = {}
+    for name, rival in _RIVALS.items():
+        rows = [row[method] for row in results.values() if method in row]
+        if rival == "bonas":
+            said = [_OPPOSITE[row["ours_against_it"]["verdict"]] for row in rows if "ours_against_it" in row]
+        else:
+            said = [row["against"][rival] for row in rows if rival in row["against"]]
+        found[name] = ", ".join(str(said.count(each)) for each in ("better", "undecided", "worse")) if said else None
+    return found
 
 
 def defaults(found: dict) -> Iterator[str]:

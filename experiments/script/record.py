@@ -40,18 +40,23 @@ def line(record: dict) -> str:
     return json.dumps(record, allow_nan=False) + "\n"
 
 
-def add(file: Path, record: dict) -> None:
-    """One more line of a file that grows."""
+def add(file: Path, record: dict, settings: dict | list | None = None) -> None:
+    """One more line of a file that grows; with the settings that made it, by which `lines` finds it again."""
+    made = {} if settings is None else {"settings": settings}
     with file.open("a", encoding="utf-8") as growing:
-        growing.write(line(record))
+        growing.write(line({**record, **made}))
 
 
-def lines(file: Path) -> list[dict]:
-    """The records of a file that grows, none where it is not there; a last one that was cut off is taken out of it."""
+def lines(file: Path, settings: dict | list | None = None) -> list[dict]:
+    """The records of a file that grows, none where it is not there; a last one that was cut off is taken out of it.
+
+    With settings, only those that were made by them: a file may hold the records of a small run, or of another version.
+    """
     if not file.exists():
         return []
     text = file.read_text(encoding="utf-8").splitlines(keepends=True)
     if text and not text[-1].endswith("\n"):
         text.pop()
         file.write_text("".join(text), encoding="utf-8")
-    return [json.loads(each) for each in text]
+    found = [json.loads(each) for each in text]
+    return found if settings is None else [each for each in found if each.get("settings") == json.loads(json.dumps(settings))]

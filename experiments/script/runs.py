@@ -16,11 +16,11 @@ class Runs:
 
     def __init__(self, path: Path, settings: dict | list):
         self.path, self.settings = path, settings
-        self.known = {row["seed"]: row for row in record.lines(path) if row["settings"] == settings}
+        self.known = {row["seed"]: row for row in record.lines(path, settings)}
 
     def keep(self, row: dict) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        record.add(self.path, {**row, "settings": self.settings})
+        record.add(self.path, row, self.settings)
         self.known[row["seed"]] = row
 
     def of(self, seeds: int) -> list[dict]:

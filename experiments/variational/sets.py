@@ -12,15 +12,16 @@ VALIDATED = 1500  # rows
 
 
 @cache
-def data_of(name: str, synthetic: bool) -> tuple[nets.Examples, float]:
+def data_of(name: str, synthetic: bool, validated: int | None = VALIDATED) -> tuple[nets.Examples, float]:
     """Rows that train (85%) and rows that validate, columns and values from −1 to 1; and by how much values were divided.
 
-    Of large sets no more than 1500 rows validate: fifty draws of seven thousand would take longer than training.
+    validated: the most rows that do, None for all. By default no more than 1500 of a large set: fifty draws of seven
+    thousand would take longer than training.
     """
     rows = stand_in() if synthetic else datasets.load(name)
     part = datasets.split(rows, 1, fractions=(0.85, 0.15, 0.0), scaling="range")
     held = part.validation
-    data = nets.examples(part.train.x, part.train.y, held.x[:VALIDATED], held.y[:VALIDATED])
+    data = nets.examples(part.train.x, part.train.y, held.x[:validated], held.y[:validated])
     return data, part.scaling.y_scale
 
 
@@ -40,12 +41,13 @@ def train(
     *,
     synthetic: bool,
     share: float = 1.0,
+    validated: int | None = VALIDATED,
 ) -> tuple[nets.vi_many.Population, dict]:
     """One network, as `train_vi_many` returns it, and its scores at checkpoints in the units of the data.
 
-    share: of the training rows that are used, the first ones; they were shuffled.
+    share: of the training rows that are used, the first ones; they were shuffled. validated: as for `data_of`.
     """
-    data, scale = data_of(name, synthetic)
+    data, scale = data_of(name, synthetic, validated)
     if share < 1.0:
         used = np.arange(len(data.x)) < round(share * len(data.x))
         data = data._replace(weight=jax.device_put(used.astype(np.float32)))
@@ -55,14 +57,12 @@ def train(
     key = jax.random.fold_in(jax.random.key(seed), len(widths) * 10_000 + max(widths))
     chosen = nets.stack([nets.architecture(shape, widths)])
     found = nets.train_vi_many(key[None], shape, vi, course, chosen, traits, data)
-    at = jax.tree.map(lambda leaf: leaf[0], found.checkpoints)
+    at = nets.unscale_checkpoint(jax.tree.map(lambda leaf: leaf[0], found.checkpoints), scale)
     values = {
-        "log_likelihood": at.valid.log_likelihood - np.log(scale),
-        "rmse": at.valid.rmse * scale,
-        "rmse_published": at.valid.rmse_published * scale,
-        "train_log_likelihood": at.train.log_likelihood - np.log(scale),
-        "bound": at.bound - np.log(scale),
-        "noise": at.noise * scale**2,
+        **at.valid._asdict(),
+        "train_log_likelihood": at.train.log_likelihood,
+        "bound": at.bound,
+        "noise": at.noise,
         "seconds": found.seconds[0],
     }
     rows = {metric: [None if np.isnan(value) else float(f"{value:.6g}") for value in each] for metric, each in values.items()}
