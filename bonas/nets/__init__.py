@@ -7,6 +7,7 @@ from bonas.nets import pruning as pruning
 from bonas.nets import views as views
 from bonas.nets.bnn import BNN as BNN
 from bonas.nets.bnn_vi import VI as VI
+from bonas.nets.bnn_vi import unscale_scores as unscale_scores
 from bonas.nets.ensemble import Design as Design
 from bonas.nets.ensemble import Ensemble as Ensemble
 from bonas.nets.ensemble import train_ensemble as train_ensemble
@@ -39,3 +40,4 @@ from bonas.nets.vi_many import train_vi_many as train_vi_many
 from bonas.nets.vi_train import Course as Course
 from bonas.nets.vi_train import Traits as Traits
 from bonas.nets.vi_train import train_vi as train_vi
+from bonas.nets.vi_train import unscale_checkpoint as unscale_checkpoint

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from bonas.linalg import safe_sqrt
 from bonas.nets.mlp import ACTIVATIONS, Architecture, Params, Shape, depth_of, draws
@@ -265,7 +266,7 @@ def _log_normal(vi: VI, q: Variational, outputs: Array, y: Array) -> Array:
 
 
 class Scores(NamedTuple):
-    """Of held-out rows, in the units of the values that were given."""
+    """Of held-out rows, in the units of the values that were given; `unscale_scores` has them in others."""
 
     log_likelihood: Array  # () the mean over rows of the log of the average density over draws
     rmse: Array  # () of the mean prediction
@@ -277,3 +278,9 @@ def scores(vi: VI, q: Variational, outputs: Array, y: Array) -> Scores:
     density = jax.nn.logsumexp(_log_normal(vi, q, outputs, y), axis=0) - math.log(len(outputs))
     away = outputs[:, :, 0] - y[None, :]
     return Scores(density.mean(), jnp.sqrt(jnp.mean(away.mean(axis=0) ** 2)), jnp.sqrt(jnp.mean(away**2)))
+
+
+def unscale_scores(found: Scores, y_scale: ArrayLike) -> Scores:
+    """The scores of values that had been divided by y_scale, in their own units: log p(y) = log p(y / s) − log s."""
+    errors = (found.rmse * y_scale, found.rmse_published * y_scale)
+    return Scores(found.log_likelihood - jnp.log(y_scale), *errors)

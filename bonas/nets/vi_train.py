@@ -14,7 +14,17 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.nets.bnn_vi import VI, Scores, Variational, divergence, expected_log_likelihood, init, sample_outputs, scores
+from bonas.nets.bnn_vi import (
+    VI,
+    Scores,
+    Variational,
+    divergence,
+    expected_log_likelihood,
+    init,
+    sample_outputs,
+    scores,
+    unscale_scores,
+)
 from bonas.nets.mlp import Architecture, Params, Shape, check_architecture, flat, masks, unflat
 from bonas.nets.pruning import active, unit_divergence
 from bonas.nets.settings import Examples
@@ -70,13 +80,19 @@ class Training(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """What is known of a network at a checkpoint; NaN of one that diverged."""
+    """What is known of a network at a checkpoint, in the units of the values that were given; NaN of one that diverged."""
 
     bound: Array  # () mean over the updates since the last one of the evidence lower bound, in nats a row
     train: Scores  # of training rows, of which as many are drawn as are validated
     valid: Scores
     noise: Array  # () variance
     active: Array  # (depth,) units in use (H-S5)
+
+
+def unscale_checkpoint(found: Checkpoint, y_scale: ArrayLike) -> Checkpoint:
+    """What is known of a network whose values had been divided by y_scale, in their own units."""
+    train, valid = (unscale_scores(part, y_scale) for part in (found.train, found.valid))
+    return Checkpoint(found.bound - jnp.log(y_scale), train, valid, found.noise * jnp.square(y_scale), found.active)
 
 
 class Run(NamedTuple):

@@ -241,6 +241,18 @@ def test_scores_take_the_logarithm_of_the_average_density():
     assert found.rmse_published > found.rmse
 
 
+@pytest.mark.parametrize("head", [False, True])
+def test_scores_in_other_units_are_those_of_values_and_predictions_in_them(head):
+    """Change of variables: what is scored is 7 y + 3 by a network whose outputs are 7 f + 3."""
+    drawn = jax.random.normal(KEY, (20, 5, 1 + head))
+    q, y = network([4], log_noise=-1.0)[0], jnp.asarray(X[:, 0])
+    other = drawn.at[:, :, 0].set(7.0 * drawn[:, :, 0] + 3.0)
+    wide = q._replace(log_noise=q.log_noise + 2.0 * np.log(7.0))
+    found = nets.unscale_scores(bnn_vi.scores(VI(head=head), q, drawn, y), 7.0)
+    wanted = bnn_vi.scores(VI(head=head), wide, other, 7.0 * y + 3.0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 def test_what_is_refused():
     for wrong in ({"prior": "flat"}, {"forward": "backward"}, {"samples": 0}, {"head": True, "forward": "deterministic"}):
         with pytest.raises(ValueError):

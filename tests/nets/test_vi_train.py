@@ -63,6 +63,21 @@ def test_a_network_goes_on_where_it_stopped(trained):
     np.testing.assert_allclose(second.valid, jax.tree.map(lambda leaf: leaf[1], found.valid), rtol=1e-6)
 
 
+def test_a_checkpoint_in_other_units_is_that_of_values_in_them():
+    """Change of variables: a linear model of 7 y whose weights, their prior and the noise are 7 times as wide."""
+    run = Run(KEY, SHAPE, VI(prior="fixed"), Course((1,), draws=8), nets.architecture(SHAPE, []), Traits(1e-30), DATA)
+    stretched = run._replace(
+        traits=run.traits._replace(prior_variance=49.0), data=DATA._replace(y=7.0 * DATA.y, valid_y=7.0 * DATA.valid_y)
+    )
+    q = vi_train.unpack(begin(run).vector, SHAPE)
+    wide = jax.tree.map(lambda leaf: 7.0 * leaf, q.mean), jax.tree.map(lambda leaf: leaf + np.log(7.0), q.log_std)
+    state = begin(stretched)._replace(vector=vi_train.pack(type(q)(*wide, q.log_noise + 2.0 * np.log(7.0))))
+    on = jax.jit(advance)
+    found, wanted = nets.unscale_checkpoint(on(run, begin(run), 1)[1], 7.0), on(stretched, state, 1)[1]
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
 def test_data_that_count_twice_are_data_repeated(trained):
     """H-X12: repeats multiply the likelihood, no more."""
     network = nets.architecture(SHAPE, [3])
