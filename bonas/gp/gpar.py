@@ -4,9 +4,7 @@ y_i | y_1 … y_{i−1} ~ GP(0, k_i((x, y_{<i}), (x', y'_{<i}))), Hutchinson, eq
 that are closed downwards – no output without all those before it – the layers are separate regressions, and all is exact.
 """
 
-import math
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -18,13 +16,10 @@ from jax.typing import ArrayLike
 from bonas.data import Dataset, check_closed
 from bonas.gp import exact
 from bonas.gp.exact import Posterior, Prediction
+from bonas.gp.gpar_layers import columns, layer_kernel, layer_mean, layer_prior, layers_of, windows_of
 from bonas.gp.gpar_scales import scaled
 from bonas.gp.hyper import Noise
-from bonas.gp.kernel import Kernel, Params
-from bonas.gp.kernels import matern52_profile, se_profile
-from bonas.gp.means import Mean, zero
 from bonas.infer.target import Target, target
-from bonas.linalg import squared_distances
 
 
 class Curves(NamedTuple):
@@ -65,7 +60,7 @@ class GPAR:
 
     def prior(self, d: int, p: int, noise: Noise | None = None) -> dict:
         """The prior of everything unknown, for d columns and p outputs: {"kernel": …, "noise": (p,)}."""
-        each = _prior(self, p)(d + p)
+        each = layer_prior(self, p)(d + p)
         kernel = {name: part.expand((p, *part.shape())) for name, part in each.items()}
         if self.tied:
             kernel["lengthscale"] = each["lengthscale"]
@@ -144,108 +139,10 @@ def gpar(
     return GPAR(linear_inputs, linear, nonlinear, markov, tied, replace, impute, float(carry), rough)
 
 
-# One layer: a kernel on the columns (x, y), in which outputs that the layer does not see are zeros.
-
-
-@cache
-def _prior(model: GPAR, p: int):
-    def prior(columns: int) -> dict:
-        d = columns - p
-        found = {
-            "variance": dist.LogNormal(0.0, 1.0),
-            "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 1.0).expand([d]),
-        }
-        found |= {"bias": dist.HalfNormal(1.0), "line": dist.HalfNormal(1.0).expand([d])} if model.linear_inputs else {}
-        # of the slope, or of how far it is from what is carried on
-        found |= {"slope": dist.LogNormal(-1.0 if model.carry else 0.0, 1.0).expand([p])} if model.linear else {}
-        if model.nonlinear:
-            found |= {"bend": dist.LogNormal(-1.0, 1.0), "reach": dist.LogNormal(0.0, 1.0).expand([p])}
-        return found
-
-    return prior
-
-
-@cache
-def _kernel(model: GPAR, p: int) -> Kernel:
-    profile = matern52_profile if model.rough else se_profile
-
-    def matrix(params: Params, a: Array, b: Array) -> Array:
-        (x, y), (at, given) = ((rows[:, :-p], rows[:, -p:]) for rows in (a, b))
-        length = params["lengthscale"][None, :]
-        found = params["variance"] * profile(params, squared_distances(x / length, at / length))
-        if model.linear_inputs:
-            line = params["line"][None, :]
-            found += params["bias"] ** 2 + (x * line) @ (at * line).T
-        if model.linear:
-            slope = params["slope"][None, :]
-            found += (y * slope) @ (given * slope).T
-        if model.nonlinear:
-            reach = params["reach"][None, :]
-            found += params["bend"] * jnp.exp(-0.5 * squared_distances(y / reach, given / reach))
-        return found
-
-    return Kernel(_prior(model, p), lambda params, a, b: matrix(params, a[None, :], b[None, :])[0, 0], matrix)
-
-
-@cache
-def _mean(model: GPAR, p: int) -> Mean:
-    """What is carried on of the output before: the only one that a layer sees."""
-    return Mean(lambda params, data, row: model.carry * row[-p:].sum()) if model.carry else zero
-
-
-def _window(model: GPAR, p: int) -> Array:
-    """Which outputs each layer sees (p, p)."""
-    layer, before = jnp.arange(p)[:, None], jnp.arange(p)[None, :]
-    return (before < layer) & (before >= layer - (p if model.markov is None else model.markov))
-
-
-def _columns(x: Array, y: Array, window: Array) -> Array:
-    """What a layer sees (n, d + p)."""
-    return jnp.concatenate([x, jnp.where(window[None, :], y, 0.0)], axis=1)
-
-
-def _each_layer(model: GPAR, params: dict) -> dict:
-    """The kernel's parameters, a row (p, ...) an output; one that sees no other has nothing that bends."""
-    p, kernel = len(params["noise"]), dict(params["kernel"])
-    if model.tied:
-        kernel["lengthscale"] = jnp.broadcast_to(kernel["lengthscale"], (p, *kernel["lengthscale"].shape))
-    if model.nonlinear:
-        kernel["bend"] = jnp.where(_window(model, p).any(axis=1), kernel["bend"], 0.0)
-    return kernel
-
-
-def _layers(model: GPAR, params: dict, data: Dataset) -> tuple[dict, Dataset, Array]:
-    """Parameters, data and noise of each layer, leaves (p, ...); `data` are scaled."""
-    p = data.y.shape[1]
-    windows, kernels, y = _window(model, p), _each_layer(model, params), data.y
-    if model.replace or model.impute:
-        y = _filled(model, kernels, params["noise"], data)
-    inputs = jax.vmap(_columns, (None, None, 0))(data.x, y, windows)
-    size = jnp.broadcast_to(data.size, (p,))
-    return kernels, Dataset(inputs, data.y.T[:, :, None], data.mask.T[:, :, None], size), params["noise"]
-
-
-def _filled(model: GPAR, kernels: dict, noise: Array, data: Dataset) -> Array:
-    """Outputs (n, p) as the layers above see them."""
-    p = data.y.shape[1]
-
-    def layer(seen, given):
-        i, window, params, level = given
-        inputs = _columns(data.x, seen, window)
-        y, mask = data.y[:, i], data.mask[:, i]
-        rows = Dataset(inputs, y[:, None], mask[:, None], data.size)
-        here = exact.condition(_kernel(model, p), params, rows, noise=level, mean=_mean(model, p))
-        fitted = exact.predict(here, inputs).mean
-        keep = mask & (not model.replace)
-        return seen.at[:, i].set(jnp.where(keep, y, jnp.where(mask | model.impute, fitted, 0.0))), None
-
-    return jax.lax.scan(layer, data.y, (jnp.arange(p), _window(model, p), kernels, noise))[0]
-
-
 @jax.jit
 def _log_evidence(model: GPAR, params: dict, data: Dataset) -> Array:
-    kernels, rows, noise = _layers(model, params, scaled(data, model.carry)[0])
-    kernel, mean = _kernel(model, data.y.shape[1]), _mean(model, data.y.shape[1])
+    kernels, rows, noise = layers_of(model, params, scaled(data, model.carry)[0])
+    kernel, mean = layer_kernel(model, data.y.shape[1]), layer_mean(model, data.y.shape[1])
     each = jax.vmap(lambda params, rows, level: exact.log_evidence(kernel, params, rows, noise=level, mean=mean))
     return each(kernels, rows, noise).sum()
 
@@ -253,8 +150,8 @@ def _log_evidence(model: GPAR, params: dict, data: Dataset) -> Array:
 @jax.jit
 def _condition(model: GPAR, params: dict, data: Dataset) -> Curves:
     data, level, scale = scaled(data, model.carry)
-    kernels, rows, noise = _layers(model, params, data)
-    kernel, mean = _kernel(model, data.y.shape[1]), _mean(model, data.y.shape[1])
+    kernels, rows, noise = layers_of(model, params, data)
+    kernel, mean = layer_kernel(model, data.y.shape[1]), layer_mean(model, data.y.shape[1])
     each = jax.vmap(lambda params, rows, level: exact.condition(kernel, params, rows, noise=level, mean=mean))
     return Curves(each(kernels, rows, noise), noise, level, scale)
 
@@ -289,7 +186,7 @@ def _ancestral(model: GPAR, curves: Curves, x: Array, y: Array, seen: Array, nor
         value = mean + jnp.sqrt(std**2 + noise) * normal[:, :, i]
         return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], value)), (mean, std)
 
-    layers = (jnp.arange(p), _window(model, p), curves.layers, curves.noise)
+    layers = (jnp.arange(p), windows_of(model, p), curves.layers, curves.noise)
     _, (mean, std) = jax.lax.scan(layer, jnp.zeros((k, m, p), x.dtype), layers)
     return Prediction(jnp.moveaxis(mean, 0, 2), jnp.moveaxis(std, 0, 2))
 
@@ -302,11 +199,11 @@ def _joint_draws(model: GPAR, key: Array, curves: Curves, x: Array, y: Array, se
         latent_key, noise_key = jax.random.split(jax.random.fold_in(key, i))
 
         def one(key, before):
-            return exact.sample(key, posterior, _columns(x, before, window), 1)[0]
+            return exact.sample(key, posterior, columns(x, before, window), 1)[0]
 
         latent = jax.vmap(one)(jax.random.split(latent_key, k), drawn)
         noisy = latent + jnp.sqrt(noise) * jax.random.normal(noise_key, (k, m), x.dtype)
         return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], noisy)), latent
 
-    layers = (jnp.arange(p), _window(model, p), curves.layers, curves.noise)
+    layers = (jnp.arange(p), windows_of(model, p), curves.layers, curves.noise)
     return jnp.moveaxis(jax.lax.scan(layer, jnp.zeros((k, m, p), x.dtype), layers)[1], 0, 2)

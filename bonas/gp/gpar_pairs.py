@@ -5,7 +5,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from bonas.gp import exact
-from bonas.gp.gpar import GPAR, Curves, _columns, _window
+from bonas.gp.gpar import GPAR, Curves
+from bonas.gp.gpar_layers import columns, windows_of
 
 
 def last_covariance(model: GPAR, curves: Curves, x: Array, at: Array, *, draws: int = 64) -> Array:
@@ -16,19 +17,19 @@ def last_covariance(model: GPAR, curves: Curves, x: Array, at: Array, *, draws: 
     so are put together with the standard deviations of `model.predict`.
     """
     p, last = len(curves.noise), jax.tree.map(lambda leaf: leaf[-1], curves.layers)
-    window = _window(model, p)[-1]
+    window = windows_of(model, p)[-1]
 
-    def columns(points: Array, y: Array) -> Array:
-        return _columns(points, y, window)
+    def seen(points: Array, y: Array) -> Array:
+        return columns(points, y, window)
 
     if p == 1:
         blank = (jnp.zeros((len(points), 1), points.dtype) for points in (x, at))
-        return curves.scale[0] ** 2 * exact.covariance(last, *map(columns, (x, at), blank))
+        return curves.scale[0] ** 2 * exact.covariance(last, *map(seen, (x, at), blank))
     m, points = len(x), jnp.concatenate([x, at])
 
     def given(y: Array) -> tuple[Array, Array, Array]:
         """Means and variances (m + k,) and covariances (m, k) for curves (m + k, p)."""
-        inputs = columns(points, y)
+        inputs = seen(points, y)
         found = exact.predict(last, inputs)
         return found.mean, found.std**2, exact.covariance(last, inputs[:m], inputs[m:])
 
@@ -56,11 +57,11 @@ def _drawn(model: GPAR, curves: Curves, points: Array, first: Array, draws: int)
         latent_key, noise_key = jax.random.split(jax.random.fold_in(jax.random.key(0), i))
 
         def one(key, before):
-            return exact.sample(key, posterior, _columns(points, before, window), 1)[0]
+            return exact.sample(key, posterior, columns(points, before, window), 1)[0]
 
         latent = jax.vmap(one)(jax.random.split(latent_key, draws), y)
         noisy = latent + jnp.sqrt(noise) * jax.random.normal(noise_key, (draws, m), points.dtype)
         return y.at[:, :, i].set(noisy[:, first]), None
 
-    layers = (jnp.arange(p), _window(model, p), curves.layers, curves.noise)
+    layers = (jnp.arange(p), windows_of(model, p), curves.layers, curves.noise)
     return jax.lax.scan(layer, jnp.zeros((draws, m, p), points.dtype), layers)[0]
