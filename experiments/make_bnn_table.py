@@ -4,13 +4,14 @@ Every network is trained once, with its validation log likelihood, errors, activ
 searches of Hutchinson's figures 5.7 to 5.14 look them up. Split and scaling as in the thesis's code (H-S4): 85% of the rows
 train, 15% validate, columns and values from −1 to 1. One hyper-prior a layer, with its own density in the bound (VI, "layers").
 
-Scaled to what one core trains in about an hour: 6,000 updates of 128 rows with one draw and a learning rate of 0.005, where
+Scaled to what one core trains in about two hours: 6,000 updates of 128 rows with one draw and a learning rate of 0.005, where
 the author has 50,000 passes over up to 1,000 rows with ten draws and 0.001; 20 widths for 28, and four seeds for one to three.
 kin8nm, power and protein have fewer widths, of at most 150 units, and seeds, and at most 1,500 of their rows validate.
-`--published` has the author's settings: years of such cores.
+`--published` has the author's settings (H-S1), which count passes over the rows, not updates: years of such cores.
 
-Each network is written down when it is done, and a second call does what is missing; what the package's table has, and was
-trained in the same way, is not trained again. With all of them done the table is packed; `--install` puts it into the package.
+Each network is written down when it is done, with the settings that made it, and a second call does what is missing; what the
+package's table has, and was trained in the same way, is not trained again. With all of them done the table is packed;
+`--install` puts it into the package.
 Without BONAS_DATA, --smoke takes synthetic rows.
 """
 
@@ -18,15 +19,17 @@ import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from script import flags, ready, record
+from script import flags, progress, ready, record
 from variational import sets
+from variational.sets import VALIDATED
 
 from bonas import nets
 from bonas.problems import bnn_table, datasets
@@ -42,8 +45,9 @@ class Grid:
     widths: tuple[int, ...]
     seeds: int
     batch: int | None = 128
-    window: int = 4  # updates that scores are averaged over; the thesis has 20
+    window: int = 4  # updates, or passes where there are epochs, that scores are averaged over; the thesis has 20, its code 50
     shrinking: bool = False  # also networks of which each layer has half the units of the one before (H-F4)
+    epochs: tuple[int, ...] = ()  # passes over the rows at each checkpoint, in place of the updates of Config
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Config:
     prior: str = "layers"
     samples: int = 1
     draws: int = 50  # at each of the updates that scores are averaged over
+    validated: int | None = VALIDATED  # rows at most
 
 
 SMOKE = Config(
@@ -76,18 +81,43 @@ SMOKE = Config(
 _MANY = (1, 3, 5, 7, 10, 20, 40, 50, 80, 100, 120, 140, 160, 180, 200)
 _AUTHORS = (*range(1, 11), *range(15, 101, 5))
 _REPEATED = ("boston", "concrete", "energy")
+_EPOCHS = (500, 1000, 2000, 4000, 8000, 16000, 30000, 50000)
 PUBLISHED = Config(
     sets=(
-        *((name, Grid(_AUTHORS, 3 if name in _REPEATED else 1, 1000, 50)) for name in (*SMALL, "power")),
-        ("kin8nm", Grid(_MANY, 1, 1000, 50)),
-        ("protein", Grid((10, 20, 50, 100, 150, 200, 300, 400, 500, 600), 1, 10000, 50)),
+        *((name, Grid(_AUTHORS, 3 if name in _REPEATED else 1, 1000, 50, epochs=_EPOCHS)) for name in (*SMALL, "power")),
+        ("kin8nm", Grid(_MANY, 1, 1000, 50, epochs=_EPOCHS)),
+        ("protein", Grid((10, 20, 50, 100, 150, 200, 300, 400, 500, 600), 1, 10000, 50, epochs=_EPOCHS[:-1])),
     ),
-    checkpoints=(500, 1000, 2000, 4000, 8000, 16000, 30000, 50000),
     learning_rate=0.001,
     prior="published",
     samples=10,
     draws=100,
+    validated=None,
 )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the networks of a set are trained, as it is kept with them."""
+
+    checkpoints: tuple[int, ...]  # updates
+    batch: int
+    window: int  # updates
+    learning_rate: float
+    prior: str
+    samples: int
+    draws: int
+    validated: int | None
+    synthetic: bool
+
+
+def settings_of(config: Config, grid: Grid, rows: int, *, synthetic: bool = False) -> Settings:
+    """Those of a set with so many rows to train on; a pass over them is ⌈rows / batch⌉ updates."""
+    batch = min(grid.batch or rows, rows)
+    turns = -(-rows // batch) if grid.epochs else 1
+    checkpoints = tuple(turns * point for point in grid.epochs or config.checkpoints)
+    shared = (config.learning_rate, config.prior, config.samples, config.draws, config.validated)
+    return Settings(checkpoints, batch, turns * grid.window, *shared, synthetic)
 
 
 class Job(NamedTuple):
@@ -114,17 +144,12 @@ def networks(config: Config, grid: Grid) -> list[Network]:
     return [each for each in every if not (each.shrinking and (each.depth == 1 or each.width < 2))]
 
 
-def train(config: Config, job: Job, synthetic: bool) -> dict:
+def train(settings: Settings, job: Job) -> dict:
     """The row of one network."""
-    rows, grid = len(sets.data_of(job.name, synthetic)[0].x), dict(config.sets)[job.name]
-    course = nets.Course(config.checkpoints, min(grid.batch or rows, rows), config.draws, grid.window)
-    vi, traits = (
-        nets.VI(prior=config.prior, samples=config.samples, antithetic=False),
-        nets.Traits(learning_rate=config.learning_rate),
-    )
-    _, row = sets.train(job.name, job.network.widths(), job.seed, vi, course, traits, synthetic=synthetic)
-    # layers that a network does not have have no units
-    row["active"] = [layers + [0] * (max(config.depths) - len(layers)) for layers in row["active"]]
+    course = nets.Course(settings.checkpoints, settings.batch, settings.draws, settings.window)
+    vi = nets.VI(prior=settings.prior, samples=settings.samples, antithetic=False)
+    where = {"synthetic": settings.synthetic, "validated": settings.validated}
+    _, row = sets.train(job.name, job.network.widths(), job.seed, vi, course, nets.Traits(settings.learning_rate), **where)
     return {"set": job.name, "network": list(job.network), "seed": job.seed, **row}
 
 
@@ -139,68 +164,58 @@ def main() -> None:
     config = replace(config, sets=tuple(each for each in config.sets if not args.sets or each[0] in args.sets))
     synthetic = args.smoke and not os.environ.get(datasets.FOLDER_VARIABLE)
     ready.begin(args.out)
-    file = args.out / "networks.jsonl"
-    settings = settings_of(config, published=args.published, synthetic=synthetic)
-    known = {key_of(row): row for row in shipped(settings) + record.lines(file)}
+    rows = {name: len(sets.data_of(name, synthetic, config.validated)[0].x) for name, _ in config.sets}
+    settings = {name: settings_of(config, grid, rows[name], synthetic=synthetic) for name, grid in config.sets}
     jobs = list(plan(config, args.seeds))
+    known = trained(args, settings, jobs)
+    packed, written = args.out / bnn_table.FILE, args.out / "make_bnn_table.json"
+    about = {**record.about(), "settings": {name: asdict(own) for name, own in settings.items()}}
+    bnn_table.pack(packed, [in_columns(known[job], max(config.depths)) for job in jobs], about)
+    digest = bnn_table.digest(packed)
+    print(f"{len(jobs)} networks in {packed}, {packed.stat().st_size / 1e6:.2f} MB, sha256 {digest}")
+    record.write(written, {**about, **summary(config, known, jobs, digest)})
+    if args.install:
+        bnn_table.SHIPPED.parent.mkdir(exist_ok=True)
+        shutil.copyfile(packed, bnn_table.SHIPPED)
+
+
+def trained(args, settings: dict[str, Settings], jobs: list[Job]) -> dict[Job, dict]:
+    """The row of each job; those that are not known are trained and written down."""
+    file = args.out / "networks.jsonl"
+    known = {key_of(row): row for row in (*shipped(settings), *kept(file, settings))}
     missing = [job for job in jobs if job not in known]
-    with (
-        Progress(
-            TextColumn("[progress.description]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            disable=None,
-        ) as bar,
-        ThreadPoolExecutor(args.at_once) as pool,
-        file.open("a", encoding="utf-8") as growing,
-    ):
+    with progress.bar(disable=None) as bar, ThreadPoolExecutor(args.at_once) as pool:
         task = bar.add_task("networks", total=len(jobs), completed=len(jobs) - len(missing))
         try:
             for name, some in groupby(missing, lambda job: job.name):
-                for row in pool.map(lambda job: train(config, job, synthetic), some):
-                    growing.write(record.line(row))
-                    growing.flush()
+                for row in pool.map(partial(train, settings[name]), some):
+                    record.add(file, row, asdict(settings[name]))
                     known[key_of(row)] = row
                     bar.update(task, advance=1, description=name)
                 jax.clear_caches()  # the programs of all sets together are more than a process may map
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise SystemExit(f"stopped; the same command goes on from {len(known)} networks") from None
-    packed = args.out / bnn_table.FILE
-    bnn_table.pack(packed, [known[job] for job in jobs], {**record.about(), "settings": settings})
-    digest = bnn_table.digest(packed)
-    print(f"{len(jobs)} networks in {packed}, {packed.stat().st_size / 1e6:.2f} MB, sha256 {digest}")
-    record.write(
-        args.out / "make_bnn_table.json", {**record.about(), "settings": settings, **summary(config, known, jobs, digest)}
-    )
-    if args.install:
-        bnn_table.SHIPPED.parent.mkdir(exist_ok=True)
-        shutil.copyfile(packed, bnn_table.SHIPPED)
+    return known
 
 
-def settings_of(config: Config, *, published: bool, synthetic: bool) -> dict:
-    """How networks are trained, as it is kept with them."""
-    return {
-        "checkpoints": list(config.checkpoints),
-        "learning_rate": config.learning_rate,
-        "prior": config.prior,
-        "samples": config.samples,
-        "draws": config.draws,
-        "window": {name: grid.window for name, grid in config.sets},
-        "batch": {name: grid.batch for name, grid in config.sets},
-        "validated": sets.VALIDATED,
-        "published": published,
-        "synthetic": synthetic,
-    }
+def kept(file: Path, settings: dict[str, Settings]) -> list[dict]:
+    """The rows of a file that were made with these settings."""
+    return [row for name, own in settings.items() for row in record.lines(file, asdict(own)) if row["set"] == name]
 
 
-def shipped(settings: dict) -> list[dict]:
-    """The rows of the package's table, where it was made with these settings."""
-    if not bnn_table.SHIPPED.is_file() or bnn_table.settings()["settings"] != settings:
+def shipped(settings: dict[str, Settings]) -> list[dict]:
+    """The rows of the package's table that were made with these settings; of any version of it."""
+    if not bnn_table.SHIPPED.is_file():
         return []
-    return bnn_table.rows()
+    made, wanted = bnn_table.settings(bnn_table.SHIPPED)["settings"], {name: asdict(own) for name, own in settings.items()}
+    same = [name for name in wanted if made.get(name) == record.plain(wanted[name])]
+    return [row for row in bnn_table.rows(bnn_table.SHIPPED) if row["set"] in same]
+
+
+def in_columns(row: dict, depth: int) -> dict:
+    """The row with the active units of as many layers as the deepest network has: those that are not there have none."""
+    return row | {"active": [layers + [0] * (depth - len(layers)) for layers in row["active"]]}
 
 
 def summary(config: Config, known: dict, jobs: list[Job], digest: str) -> dict:

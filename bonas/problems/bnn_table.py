@@ -52,7 +52,7 @@ def names(path: Path | None = None) -> tuple[str, ...]:
 
 
 def settings(path: Path | None = None) -> dict[str, Any]:
-    """How the networks were trained, by which versions."""
+    """How the networks of each set were trained ("settings"), by which command and versions."""
     with _open(path) as arrays:
         return json.loads(str(arrays["about"]))
 
@@ -65,7 +65,7 @@ def record(name: str, path: Path | None = None) -> Record:
     with _open(path) as arrays:
         networks = tuple(Network(int(d), int(w), bool(s)) for d, w, s in arrays[f"{name}/networks"])
         metrics = {metric: arrays[f"{name}/{metric}"] for metric in METRICS}
-        return Record(networks, np.asarray(known["settings"]["checkpoints"]), metrics, arrays[f"{name}/active"])
+        return Record(networks, np.asarray(known["settings"][name]["checkpoints"]), metrics, arrays[f"{name}/active"])
 
 
 def load(name: str, metric: str = "log_likelihood", *, shrinking: bool = False, path: Path | None = None) -> Table:

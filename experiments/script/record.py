@@ -59,4 +59,9 @@ def lines(file: Path, settings: dict | list | None = None) -> list[dict]:
         text.pop()
         file.write_text("".join(text), encoding="utf-8")
     found = [json.loads(each) for each in text]
-    return found if settings is None else [each for each in found if each.get("settings") == json.loads(json.dumps(settings))]
+    return found if settings is None else [each for each in found if each.get("settings") == plain(settings)]
+
+
+def plain(settings: dict | list) -> dict | list:
+    """Settings as they come out of a file: its tuples are lists."""
+    return json.loads(json.dumps(settings))

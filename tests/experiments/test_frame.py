@@ -64,3 +64,13 @@ def test_runs_are_found_again_with_the_settings_that_made_them(tmp_path):
     assert [row["seed"] for row in again.of(3)] == [0, 2]
     assert again.missing(4) == [1, 3]
     assert Runs(runs.path, {"steps": 6}).missing(4) == [0, 1, 2, 3]
+
+
+def test_lines_are_found_again_by_the_settings_that_made_them(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    record.add(file, {"job": 1})  # of a script that kept none
+    record.add(file, {"job": 2}, {"checkpoints": (10, 20)})
+    record.add(file, {"job": 3}, {"checkpoints": (10, 30)})
+    assert [row["job"] for row in record.lines(file)] == [1, 2, 3]
+    assert [row["job"] for row in record.lines(file, {"checkpoints": (10, 30)})] == [3]
+    assert record.lines(file, {"checkpoints": (10,)}) == []

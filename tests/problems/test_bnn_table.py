@@ -11,6 +11,9 @@ from bonas.problems import bnn_table, tables
 from bonas.problems.bnn_table import METRICS, Network
 
 
+SETTINGS = {"settings": {"yacht": {"checkpoints": [5, 10]}}}
+
+
 def rows():
     """Two networks and one that shrinks, two seeds each; the last run diverged at its second checkpoint."""
     found = []
@@ -26,7 +29,7 @@ def rows():
 @pytest.fixture
 def path(tmp_path):
     made = tmp_path / bnn_table.FILE
-    bnn_table.pack(made, rows(), {"settings": {"checkpoints": [5, 10]}})
+    bnn_table.pack(made, rows(), SETTINGS)
     return made
 
 
@@ -43,7 +46,7 @@ def test_what_is_packed_comes_out(path):
 def test_rows_come_out_as_they_were_packed(path, tmp_path):
     assert bnn_table.rows(path) == rows()
     fewer = tmp_path / "fewer.npz"
-    bnn_table.pack(fewer, rows()[:-1], {"settings": {"checkpoints": [5, 10]}})  # the last network has one seed
+    bnn_table.pack(fewer, rows()[:-1], SETTINGS)  # the last network has one seed
     assert bnn_table.rows(fewer) == rows()[:-1]
 
 
@@ -87,7 +90,7 @@ def test_the_shipped_table_is_the_one_that_was_recorded():
 @pytest.mark.parametrize("name", ["yacht", "boston", "energy", "concrete", "wine_red", "kin8nm", "power", "protein"])
 def test_every_shipped_set_can_be_searched(name):
     table = bnn_table.load(name)
-    assert table.steps.tolist() == bnn_table.settings()["settings"]["checkpoints"]
+    assert table.steps.tolist() == bnn_table.settings()["settings"][name]["checkpoints"]
     assert len(table.x) >= 3 * 8
     assert np.isfinite(np.asarray(table.values)).any(axis=(1, 2)).all()
     # training helps: in the middle of the networks the last checkpoint is better than the first
