@@ -11,7 +11,7 @@ kin8nm, power and protein have fewer widths, of at most 150 units, and seeds, an
 
 Each network is written down when it is done, with the settings that made it, and a second call does what is missing; what the
 package's table has, and was trained in the same way, is not trained again. With all of them done the table is packed;
-`--install` puts it into the package.
+`--install` puts it into the package, and says what is to be changed then.
 Without BONAS_DATA, --smoke takes synthetic rows.
 """
 
@@ -177,6 +177,8 @@ def main() -> None:
     if args.install:
         bnn_table.SHIPPED.parent.mkdir(exist_ok=True)
         shutil.copyfile(packed, bnn_table.SHIPPED)
+        print(f"installed; now set SHA256 in bonas/problems/bnn_table.py to {digest},")
+        print(f"see whether the datasheet there still holds, copy {written} to experiments/results, and call `make page`")
 
 
 def trained(args, settings: dict[str, Settings], jobs: list[Job]) -> dict[Job, dict]:

@@ -2,25 +2,50 @@
 
 Datasheet. What: variational networks of 1 to 3 hidden layers on UCI sets, trained by bonas, with validation scores at
 checkpoints; constant widths, and on two sets layers that halve. Why: searches on learning curves can be compared in seconds.
-How: one split and scaling as in Hutchinson's code (H-S4), Adam, one hyper-prior a layer; steps, batches and seeds are kept in
-the file (`settings`). Limits: one split, so scores of networks are correlated through it; validation rows chose nothing in
-training, but a search that looks networks up by them has no test set left. Scores are means over the last updates and over
-draws, so they have noise besides that of seeds; seconds were measured beside other work. The UCI data are not in it.
+How: one split and scaling as in Hutchinson's code (H-S4), Adam, one hyper-prior a layer; updates, batches and draws are kept
+in the file, set by set (`settings`).
+
+Units, for values in those of their target: `log_likelihood`, of validation rows, `train_log_likelihood`, of as many training
+rows, and `bound`, of the evidence: nats a row; `rmse`, of the mean prediction, and `rmse_published`, over draws and rows:
+those of the target; `noise`, a variance: their square; `seconds`: of training and scoring up to a checkpoint, compiling
+included; `active`: hidden units in use, layer by layer (H-S5). Scores are means over the last updates before a checkpoint.
+
+    set        rows that train, validate   columns   target
+    yacht             261         47           6     residuary resistance, without a unit
+    boston            430         76          13     median value of homes, 1000 dollars
+    energy            652        116           8     heating load, kWh/m²
+    concrete          875        155           8     compressive strength, MPa
+    wine_red         1359        240          11     quality, a mark from 0 to 10
+    kin8nm           6963       1229           8     distance of a robot arm's end from a point, as simulated
+    power            8132       1436           4     electrical output, MW
+    protein         38870       1500 of 6860   9     deviation of a decoy from the structure, Å
+
+Source of the data: the UCI repository, but boston StatLib and kin8nm DELVE, by OpenML (`bonas.problems.uci` has the address of
+each), under the terms given there; boston and kin8nm state none. None of their rows are in the table, which is bonas's own
+and under its licence.
+
+Limits: one split, so scores of networks are correlated through it, and rows that occur twice (of wine 240, protein 1711, power
+41, concrete 25) can be on both sides; validation rows chose nothing in training, but a search that looks networks up by them
+has no test set left. Scores are means over few updates and draws, so they have noise besides that of seeds; seconds were
+measured beside other work.
 """
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from bonas.problems.download import has_sha256
 from bonas.problems.tables import Table, table
 from bonas.spaces import Choice, Int, Listed, Space
 
 FILE = "bnn_table.npz"
 SHIPPED = Path(__file__).parent / "data" / FILE
+SHA256 = "4e1e4328370599653b78b150b7918b111d8537e00172168f15b2d90c9e82c524"  # of the shipped file
 METRICS = ("log_likelihood", "rmse", "rmse_published", "train_log_likelihood", "bound", "noise", "seconds")
 _LOSSES = {"log_likelihood": -1.0, "rmse": 1.0, "rmse_published": 1.0}  # what can be minimised, and by which sign
 
@@ -97,7 +122,18 @@ def _open(path: Path | None):
     source = SHIPPED if path is None else Path(path)
     if not source.is_file():
         raise FileNotFoundError(f"{source} is not there; experiments/make_bnn_table.py makes it")
+    if path is None:
+        check(SHIPPED)
     return np.load(source, allow_pickle=False)
+
+
+@cache
+def check(path: Path) -> None:
+    """A ValueError for a file that is not the table that bonas ships; looked at once a process."""
+    try:
+        has_sha256(SHA256)(path)
+    except ValueError as problem:
+        raise ValueError(f"{path} is not the table of networks of this version of bonas: {problem}. Install it anew.") from None
 
 
 def pack(path: Path, rows: list[dict], about: dict) -> None:

@@ -1,6 +1,7 @@
 """The table of trained Bayesian networks: what is packed comes out again, and the shipped one is what it says."""
 
 import json
+import re
 from pathlib import Path
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 
 from bonas.problems import bnn_table, tables
 from bonas.problems.bnn_table import METRICS, Network
-
+from bonas.problems.uci import UCI
 
 SETTINGS = {"settings": {"yacht": {"checkpoints": [5, 10]}}}
 
@@ -82,9 +83,26 @@ RECORD = Path(__file__).parents[2] / "experiments" / "results" / "make_bnn_table
 
 def test_the_shipped_table_is_the_one_that_was_recorded():
     known = json.loads(RECORD.read_text(encoding="utf-8"))
-    assert bnn_table.digest(bnn_table.SHIPPED) == known["sha256"]
+    assert bnn_table.digest(bnn_table.SHIPPED) == bnn_table.SHA256 == known["sha256"]
     assert bnn_table.settings()["settings"] == known["settings"]
     assert len(bnn_table.rows()) == known["networks"]
+
+
+def test_a_damaged_table_is_refused(tmp_path, monkeypatch):
+    damaged, whole = tmp_path / bnn_table.FILE, bytearray(bnn_table.SHIPPED.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    damaged.write_bytes(whole)
+    monkeypatch.setattr(bnn_table, "SHIPPED", damaged)
+    with pytest.raises(ValueError, match=r"not the table of networks.*sha256.*Install it anew"):
+        bnn_table.load("yacht")
+
+
+def test_the_datasheet_has_the_sizes_of_all_sets():
+    rows = re.findall(r"^    (\w+) +(\d+) +(\d+)(?: of (\d+))? +(\d+)  ", bnn_table.__doc__, re.M)
+    assert [name for name, *_ in rows] == list(bnn_table.names())
+    for name, train, some, every, columns in rows:
+        assert (int(train) + int(every or some), int(columns)) == UCI[name].shape
+        assert int(train) == int(0.85 * UCI[name].rows)
 
 
 @pytest.mark.parametrize("name", ["yacht", "boston", "energy", "concrete", "wine_red", "kin8nm", "power", "protein"])
