@@ -13,8 +13,11 @@ from script import pairs
 
 OURS, FINAL, RANDOM = "bonas", "final-performance BO", "random"
 BASELINES = (FINAL, RANDOM, "evolution", "successive halving", "Hyperband", "one epoch, top 4")
-# the methods of a figure, by what its file is called
-FIGURES = {"": contenders.MAIN, "_variants": (OURS, "Algorithm 2", *contenders.VARIANTS)}
+# how a figure's file is called, the method without which a set is not in it, and its methods
+FIGURES = (
+    ("", OURS, contenders.MAIN),
+    ("_variants", contenders.VARIANTS[0], (OURS, "Algorithm 2", *contenders.VARIANTS)),
+)
 _TITLES = {
     "metaqnn_cifar10": "MetaQNN, CIFAR-10",
     "metaqnn_svhn": "MetaQNN, SVHN",
@@ -35,9 +38,9 @@ def curves(config, known: dict, name: str, method: str, kind: str = "network") -
     return np.array([known[name, method, seed][kind] for seed in range(config.seeds)])
 
 
-def summary(config, names: list[str], known: dict) -> dict:
-    """Mean regrets of both kinds, and pairs of seeds against ours."""
-    found = {kind: {name: _rows(config, known, name, kind) for name in names} for kind in KINDS}
+def summary(config, methods: dict[str, tuple[str, ...]], known: dict) -> dict:
+    """Mean regrets of both kinds, and pairs of seeds against ours; methods are those of each set."""
+    found = {kind: {name: _rows(config, known, name, some, kind) for name, some in methods.items()} for kind in KINDS}
     return {
         "results": found["network"],
         "verdicts": verdicts(found["network"]),
@@ -45,9 +48,9 @@ def summary(config, names: list[str], known: dict) -> dict:
     }
 
 
-def _rows(config, known: dict, name: str, kind: str) -> dict:
+def _rows(config, known: dict, name: str, methods: tuple[str, ...], kind: str) -> dict:
     """Each method on one set: at half and at the whole of the budget, along it, and beside ours."""
-    every = {method: curves(config, known, name, method, kind) for method in config.methods}
+    every = {method: curves(config, known, name, method, kind) for method in methods}
     ours, rows = every[OURS], {}
     for method, values in every.items():
         rows[method] = {
@@ -95,22 +98,23 @@ def verdicts(found: dict) -> dict:
 
 def draw(config, sizes: dict, known: dict, folder: Path) -> None:
     """Four sets a figure: the default beside baselines, and beside variants."""
-    names = list(sizes)
-    for kind, methods in FIGURES.items():
-        there = [method for method in methods if method in config.methods]
-        for first in range(0, len(names), 4):
-            some = {name: sizes[name] for name in names[first : first + 4]}
-            _figure(config, some, known, there).savefig(folder / f"figure_5_{7 + first}_on{kind}.png", dpi=150)
+    for kind, needed, methods in FIGURES:
+        some = [name for name in sizes if (name, needed, 0) in known]
+        for first in range(0, len(some), 4):
+            four = {name: sizes[name] for name in some[first : first + 4]}
+            _figure(config, four, known, methods).savefig(folder / f"figure_5_{7 + first}_on{kind}.png", dpi=150)
             plt.close()
 
 
-def _figure(config, sizes: dict, known: dict, methods: list[str]) -> Figure:
+def _figure(config, sizes: dict, known: dict, methods: tuple[str, ...]) -> Figure:
     """For each set the mean regret with its standard error over seeds, and below it the standard deviation."""
     size = {"figsize": (max(3.6 * len(sizes), 6.4), 5.8), "height_ratios": (2, 1)}
     figure, axes = plt.subplots(2, len(sizes), squeeze=False, sharex="col", layout="constrained", **size)
     for column, (name, about) in zip(axes.T, sizes.items(), strict=True):
         x = np.linspace(0.0, about["budget"], config.points + 1)[1:] / about["steps"][-1]
         for i, method in enumerate(methods):
+            if (name, method, 0) not in known:
+                continue
             values, look = curves(config, known, name, method), {"color": f"C{i}", "lw": 2.2 if method == OURS else 1.2}
             mean, spread = np.mean(values, axis=0), np.std(values, axis=0, ddof=1)
             error = spread / np.sqrt(len(values))
@@ -130,14 +134,15 @@ def _figure(config, sizes: dict, known: dict, methods: list[str]) -> Figure:
 
 def show(found: dict) -> None:
     """Mean regret in the end, set by set."""
-    methods = list(next(iter(found["results"].values())))
+    methods = list(dict.fromkeys(method for rows in found["results"].values() for method in rows))
     table = Table(
         "set", *methods, "against random", "against the best baseline", title="mean regret in the end, deviations of the table"
     )
     for name, rows in found["results"].items():
         made = found["verdicts"][name]
+        ends = [rows[method]["end"] if method in rows else None for method in methods]
         best = min(row["end"] for row in rows.values())
-        cells = [f"{'[bold]' if row['end'] == best else ''}{row['end']:.3f}" for row in rows.values()]
+        cells = [f"{'[bold]' if end == best else ''}{end:.3f}" if end is not None else "" for end in ends]
         table.add_row(
             title(name), *cells, str(made["against_random"]), f"{made['against_best_baseline']} ({made['best_baseline']})"
         )
