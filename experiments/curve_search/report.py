@@ -7,6 +7,7 @@ import numpy as np
 from curve_search import contenders
 from curve_search.regret import KINDS
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 from rich.console import Console
 from rich.table import Table
 from script import pairs
@@ -122,6 +123,8 @@ def _figure(config, sizes: dict, known: dict, methods: tuple[str, ...]) -> Figur
             column[0].fill_between(x, mean - error, mean + error, alpha=0.15, color=look["color"], lw=0)
             column[1].plot(x, spread, **look)
         column[0].set(title=title(name), yscale="log")
+        for formatter in (column[0].yaxis.set_major_formatter, column[0].yaxis.set_minor_formatter):
+            formatter(LogFormatter(minor_thresholds=(1, 0.4)))
         column[1].set_xlabel("training spent, in whole networks")
         for ax in column:
             ax.spines[["top", "right"]].set_visible(False)
