@@ -101,12 +101,17 @@ def clean(data: Dataset) -> Dataset:
     return data._replace(x=jnp.where(data.mask.any(axis=1, keepdims=True), data.x, 0.0), y=jnp.where(data.mask, data.y, 0.0))
 
 
+def with_holes(mask: Array) -> Array:
+    """(n,) bool: which rows of a mask (n, p) have an output without one before it."""
+    return (mask[:, 1:] & ~mask[:, :-1]).any(axis=1)
+
+
 def check_closed(data: Dataset) -> None:
     """A ValueError that names the row of an output without all those before it; outside `jit` alone."""
     if isinstance(data.mask, jax.core.Tracer):
         return
     mask = np.asarray(data.mask)
-    bad = (mask[:, 1:] & ~mask[:, :-1]).any(axis=1)
+    bad = np.asarray(with_holes(data.mask))
     if bad.any():
         row = int(bad.argmax())
         raise ValueError(f"row {row} has an output without one before it: observed {mask[row].tolist()}; imputing fills it in")

@@ -131,6 +131,9 @@ def gpar(
         curves, those that end before it included. 0 is the published model, for which an early checkpoint means nothing
         until it has seen curves that go on; needs markov=1.
     rough: a Matérn 5/2 kernel of the inputs in place of the squared exponential.
+
+    Data that are not closed downwards are a ValueError that names the row, unless they are imputed. Under `jit`, where
+    nothing can be raised, their evidence is NaN, and so is what is predicted from them.
     """
     if markov is not None and markov < 0:
         raise ValueError(f"markov is a number of outputs, or None for all; got {markov}")

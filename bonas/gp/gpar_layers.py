@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array
 
-from bonas.data import Dataset
+from bonas.data import Dataset, with_holes
 from bonas.gp import exact
 from bonas.gp.kernel import Kernel, Params
 from bonas.gp.kernels import matern52_profile, se_profile
@@ -92,14 +92,19 @@ def _each_layer(model: "GPAR", params: dict) -> dict:
 
 
 def layers_of(model: "GPAR", params: dict, data: Dataset) -> tuple[dict, Dataset, Array]:
-    """Parameters, data and noise of each layer, leaves (p, ...); `data` are scaled."""
-    p = data.y.shape[1]
+    """Parameters, data and noise of each layer, leaves (p, ...); `data` are scaled.
+
+    The noise is NaN where the model has no place for the data: under `jit` nothing can be raised.
+    """
+    p, noise = data.y.shape[1], params["noise"]
+    if not model.impute:
+        noise = jnp.where(with_holes(data.mask).any(), jnp.nan, noise)
     windows, kernels, y = windows_of(model, p), _each_layer(model, params), data.y
     if model.replace or model.impute:
-        y = _filled(model, kernels, params["noise"], data)
+        y = _filled(model, kernels, noise, data)
     inputs = jax.vmap(columns, (None, None, 0))(data.x, y, windows)
     size = jnp.broadcast_to(data.size, (p,))
-    return kernels, Dataset(inputs, data.y.T[:, :, None], data.mask.T[:, :, None], size), params["noise"]
+    return kernels, Dataset(inputs, data.y.T[:, :, None], data.mask.T[:, :, None], size), noise
 
 
 def _filled(model: "GPAR", kernels: dict, noise: Array, data: Dataset) -> Array:

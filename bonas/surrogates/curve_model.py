@@ -34,7 +34,7 @@ class CurveModel:
 def climb(
     key: Array, target_of: Callable[..., Target], data: Dataset, last: Any, steps: int, *rest: Any
 ) -> tuple[Any, FitInfo]:
-    """The most probable parameters z near the last ones, and a report; the last ones where the new are not finite.
+    """The most probable parameters z near the last ones, and a report; the last where they, or their density, are not finite.
 
     target_of(data, *rest) is what they are probable under.
     """
@@ -43,7 +43,7 @@ def climb(
         return maximise(key, target_of(data, *rest).maximising, last, steps=steps)
 
     z, info = within(infer_from, data, key, last, *rest)
-    fine = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(z)]).all()
+    fine = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((z, info.log_density))]).all()
     z = jax.tree.map(lambda new, old: jnp.where(fine, new[0], old), z, last)
     converged = fine & (info.accept > 0.0).all()
     return z, FitInfo(info.log_density.mean(), converged, fine, jnp.zeros((), info.log_density.dtype))

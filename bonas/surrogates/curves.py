@@ -86,14 +86,15 @@ def _gpar(model: GPAR, noise: Noise | None, infer: str, samples: int, steps: int
         fine = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(z)]).all()
         found, report = refresh(data, GPARState(choose(fine, z, state.z), scale, state.curves))
         converged = fine & jnp.where(infer == "map", info.accept.all(), ~info.diverging.any())
-        return found, report._replace(converged=converged, finite=fine)
+        return found, report._replace(converged=converged & report.finite, finite=fine & report.finite)
 
     def update(data: Dataset, state: GPARState) -> GPARState:
         return state._replace(curves=condition(state.z, data))
 
     def refresh(data: Dataset, state: GPARState) -> tuple[GPARState, FitInfo]:
-        state, yes = update(data, state), jnp.asarray(True)
-        return state, FitInfo(density(state.z, data, state.curves), yes, yes, state.curves.layers.jitter.max())
+        state = update(data, state)
+        value = density(state.z, data, state.curves)
+        return state, FitInfo(value, jnp.asarray(True), jnp.isfinite(value), state.curves.layers.jitter.max())
 
     def predict(state: GPARState, x: Array) -> Prediction:
         few = draws if state.curves.noise.shape[1] > 1 else 2  # nothing comes before a single output

@@ -17,7 +17,7 @@ class FitInfo(NamedTuple):
 
     log_density: Array  # () of the hyperparameters, the mean over samples
     converged: Array  # () bool: an optimum was reached, or no trajectory diverged
-    finite: Array  # () bool: false where the last good parameters were kept, because the new ones were not numbers
+    finite: Array  # () bool: false where the last good parameters were kept, because new ones or their density are no numbers
     jitter: Array  # () the largest added to a covariance; 0 where none was needed
 
 

@@ -172,12 +172,28 @@ def test_gradients_are_finite_for_every_option():
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
 
 
+HOLES = Y.copy()
+HOLES[4, 0] = np.nan
+
+
+@pytest.mark.parametrize("options", [{}, {"replace": True}, {"carry": 0.9}], ids=str)
+def test_under_jit_data_that_are_not_closed_downwards_give_no_number(options):
+    model = gp.gpar(**options)
+    params, data = params_of(model), bonas.dataset(X, HOLES)
+
+    @jax.jit
+    def found(data):
+        curves = model.condition(params, data)
+        return model.log_evidence(params, data), model.predict(curves, AT), model.sample(jax.random.key(0), curves, AT, 3)
+
+    assert all(np.isnan(leaf).all() for leaf in jax.tree.leaves(found(data)))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found(bonas.dataset(X, Y))))
+
+
 def test_what_is_refused():
-    holes = Y.copy()
-    holes[4, 0] = np.nan
     with pytest.raises(ValueError, match="row 4 has an output without one before it"):
-        gp.gpar().log_evidence(params_of(gp.gpar()), bonas.dataset(X, holes))
-    assert np.isfinite(gp.gpar(impute=True).log_evidence(params_of(gp.gpar()), bonas.dataset(X, holes)))
+        gp.gpar().log_evidence(params_of(gp.gpar()), bonas.dataset(X, HOLES))
+    assert np.isfinite(gp.gpar(impute=True).log_evidence(params_of(gp.gpar()), bonas.dataset(X, HOLES)))
     with pytest.raises(ValueError, match="markov is a number of outputs"):
         gp.gpar(markov=-1)
     with pytest.raises(ValueError, match="it needs markov=1"):

@@ -125,6 +125,16 @@ def test_draws_by_slopes_have_the_moments_of_draws_one_by_one(recipe):
     np.testing.assert_allclose(corner[0], corner[1], atol=0.1 * np.diag(corner[1]).max())
 
 
+def test_a_fit_to_curves_with_holes_says_that_it_is_none():
+    """Under `jit`, where nothing can be raised."""
+    model, data = MODELS["autoregressive"], data_of(SEEN)
+    state, info = jax.jit(model.fit)(
+        jax.random.key(0), data._replace(mask=data.mask.at[3, 0].set(False)), model.init(12, 2, jnp.asarray(TIMES))
+    )
+    assert not info.finite
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.z))  # where it began
+
+
 # Freeze-thaw
 
 

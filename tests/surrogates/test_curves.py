@@ -78,6 +78,20 @@ def test_the_density_is_in_the_units_of_the_data(fitted):
     np.testing.assert_allclose(MODEL.predict(state, AT).mean, 10.0 * MODEL.predict(fitted[0], AT).mean, rtol=1e-6)
 
 
+@pytest.mark.slow
+def test_a_fit_to_curves_with_holes_says_that_it_is_none(fitted):
+    """Under `jit`, where nothing can be raised; a model that imputes has none."""
+    holes = DATA._replace(mask=DATA.mask.at[3, 0].set(False))
+    state, info = FIT(KEY, holes, MODEL.init(12, 1, 3))
+    assert not info.finite
+    assert not info.converged
+    assert not jax.jit(MODEL.refresh)(holes, fitted[0])[1].finite
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.z))  # where it began
+    assert fitted[1].finite
+    imputing = surrogates.gpar(gp.gpar(impute=True))
+    assert jax.jit(imputing.fit)(KEY, holes, imputing.init(12, 1, 3))[1].finite
+
+
 def test_options_without_order_are_refused():
     with pytest.raises(ValueError, match="parameter 'kind' is a Choice of 3 options"):
         MODEL.adapt(bonas.Space(kind=bonas.Choice("a", "b", "c"), width=bonas.Int(1, 9)))
