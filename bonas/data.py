@@ -106,15 +106,14 @@ def with_holes(mask: Array) -> Array:
     return (mask[:, 1:] & ~mask[:, :-1]).any(axis=1)
 
 
-def check_closed(data: Dataset) -> None:
-    """A ValueError that names the row of an output without all those before it; outside `jit` alone."""
-    if isinstance(data.mask, jax.core.Tracer):
+def check_closed(mask: Array, advice: str) -> None:
+    """A ValueError, which ends with advice, that names the row of a mask (n, p) with a hole; outside `jit` alone."""
+    if isinstance(mask, jax.core.Tracer):
         return
-    mask = np.asarray(data.mask)
-    bad = np.asarray(with_holes(data.mask))
+    bad = np.asarray(with_holes(mask))
     if bad.any():
         row = int(bad.argmax())
-        raise ValueError(f"row {row} has an output without one before it: observed {mask[row].tolist()}; imputing fills it in")
+        raise ValueError(f"row {row} has an output without one before it: observed {np.asarray(mask)[row].tolist()}; {advice}")
 
 
 def standardise(data: Dataset) -> tuple[Dataset, Array, Array]:

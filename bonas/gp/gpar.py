@@ -35,7 +35,7 @@ class Known(NamedTuple):
     """What has been seen of the curves at m points; they go on from there."""
 
     y: Array  # (m, p)
-    mask: Array  # (m, p) bool
+    mask: Array  # (m, p) bool, closed downwards: after a gap nothing is known
 
 
 @jax.tree_util.register_static
@@ -56,7 +56,7 @@ class GPAR:
     def check(self, data: Dataset) -> None:
         """A ValueError that names the row of an output without those before it, unless such are filled in."""
         if not self.impute:
-            check_closed(data)
+            check_closed(data.mask, "imputing fills it in")
 
     def prior(self, d: int, p: int, noise: Noise | None = None) -> dict:
         """The prior of everything unknown, for d columns and p outputs: {"kernel": …, "noise": (p,)}."""
@@ -172,6 +172,7 @@ def _start(curves: Curves, x: ArrayLike, known: Known | None) -> tuple[Array, Ar
         return points, jnp.zeros((len(points), p), points.dtype), jnp.zeros((len(points), p), bool)
     if known.y.shape != (len(points), p) or known.mask.shape != known.y.shape:
         raise ValueError(f"expected known outputs of shape ({len(points)}, {p}); got {known.y.shape} and {known.mask.shape}")
+    check_closed(known.mask, "what is known of a curve is its beginning")
     values = (known.y - curves.level[None, :]) / curves.scale[None, :]
     return points, jnp.where(known.mask, values, 0.0), known.mask
 

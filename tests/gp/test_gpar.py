@@ -203,3 +203,9 @@ def test_what_is_refused():
         gp.gpar().predict(curves, AT[:, :1])
     with pytest.raises(ValueError, match="known outputs of shape"):
         gp.gpar().predict(curves, AT, Known(jnp.zeros((4, 2)), jnp.zeros((4, 2), bool)))
+    gap = Known(jnp.zeros((4, 3)), jnp.zeros((4, 3), bool).at[2, 1].set(True))
+    for model in (gp.gpar(), gp.gpar(impute=True)):  # imputing is of data
+        with pytest.raises(ValueError, match=r"row 2 has an output without one before it: observed \[False, True, False\]"):
+            model.predict(curves, AT, gap)
+        with pytest.raises(ValueError, match="what is known of a curve is its beginning"):
+            model.sample(jax.random.key(0), curves, AT, 3, gap)
