@@ -1,15 +1,15 @@
 """Figures of searches: how good they are as they go on, and what one of them chose."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from jax.typing import ArrayLike
 from matplotlib.axes import Axes
 
 from bonas.plots.look import BLACK, BLUE, COLOURS, RED, draw_band, panels_of, plain, scale_axis, whole_ticks
-from bonas.search.types import History
+from bonas.plots.runs import best_so_far, rows_and_values
 from bonas.spaces import Space
 
 _STYLES = ("-", "--", ":", "-.")  # once the colours are used up
@@ -17,7 +17,7 @@ _SPREADS = {"quartiles": "median and quartiles", "error": "mean ± standard erro
 
 
 def efficiency(
-    curves: Mapping[str, ArrayLike | History],
+    curves: Mapping[str, Any],
     *,
     ax: Axes | None = None,
     optimum: float | None = None,
@@ -27,8 +27,8 @@ def efficiency(
 ) -> Axes:
     """The best value so far against evaluations, or seconds: one line and one band a method.
 
-    curves: for every method the best value so far (seeds, steps), or a History, of which this is `best`. Steps at which
-        some run has no finite value yet are left out.
+    curves: for every method the best value so far (seeds, steps), or what has it: a History, a Study or what `minimise`
+        returns, or a list of these, one a seed. Steps at which some run has no finite value yet are left out.
     optimum: where given, the regret is drawn, value − optimum, on a logarithmic scale unless `logarithmic` says otherwise;
         values at or below the optimum fall off its bottom.
     seconds: when each evaluation ended, since its run began, shaped as the curves. A curve holds its value until the next
@@ -58,12 +58,12 @@ def efficiency(
     return plain(ax)
 
 
-def _curve(name: str, given: ArrayLike | History) -> np.ndarray:
+def _curve(name: str, given: Any) -> np.ndarray:
     """The best values so far (seeds, steps) of one method."""
-    values = np.atleast_2d(given.best) if isinstance(given, History) else np.asarray(given)
+    values = best_so_far(given)
     if values.ndim != 2 or values.size == 0:
         raise ValueError(f"curves[{name!r}] must have shape (seeds, steps), a row a run; got {values.shape}")
-    return values.astype(float)
+    return values
 
 
 def _seconds(name: str, seconds: Mapping[str, ArrayLike], shape: tuple[int, ...]) -> np.ndarray:
@@ -99,12 +99,14 @@ def _counted(runs: list[int]) -> str:
     return f"{most} run{'s' * (most > 1)}" if fewest == most else f"{fewest} to {most} runs"
 
 
-def choices(history: History, space: Space, *, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
+def choices(history: Any, space: Space, *, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
     """The values that one run chose against evaluations, a panel a parameter, with no point where that is inactive.
 
-    Evaluations better than all before are red, failed ones are crosses.
+    Evaluations better than all before are orange, failed ones are crosses.
+
+    history: a History, a Study, or what `minimise` returns.
     """
-    rows, y = jnp.asarray(history.x), np.asarray(history.y)
+    rows, y = rows_and_values(history, space)
     if rows.ndim != 2 or rows.shape[1] != space.dim:
         raise ValueError(f"history must be that of one run, with x (steps, {space.dim}); its x has shape {rows.shape}")
     panels = panels_of(axes, (1,) * space.dim)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from plots.drawn import SPACE, edges, labels, line
 
-from bonas import plots
-from bonas.search import History
+from bonas import Float, Space, Study, minimise, plots
+from bonas.search import History, random
 from bonas.search.types import ask_info
 
 RNG = np.random.default_rng(0)
@@ -177,3 +177,79 @@ def test_choices_of_many_runs_at_once_are_refused():
     many = jax.tree.map(lambda leaf: leaf[None], history_of_a_run())
     with pytest.raises(ValueError, match=r"that of one run, with x \(steps, 4\); its x has shape \(1, 5, 4\)"):
         plots.choices(many, SPACE)
+
+
+# Runs that went through Python
+
+
+def bumpy(config):
+    if config["a"] > 0.9:
+        raise ArithmeticError
+    return (config["a"] - 0.3) ** 2
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Space(a=Float(0.0, 1.0))
+
+
+@pytest.fixture(scope="module")
+def results(small):
+    found = [
+        minimise(bumpy, small, trials=6, seed=seed, search=random(small), catch=(ArithmeticError,), progress=False)
+        for seed in range(3)
+    ]
+    assert any(each.error for result in found for each in result.evaluations)
+    return found
+
+
+def running(values):
+    best, curve = np.inf, []
+    for value in values:
+        best = min(best, value) if np.isfinite(value) else best
+        curve.append(best)
+    return curve
+
+
+def test_what_minimise_returns_is_drawn_as_its_running_best(results):
+    curves = np.array([running([each.value for each in result.evaluations]) for result in results])
+    drawn = line(plots.efficiency({"random": results}), "random")
+    np.testing.assert_allclose(drawn.get_ydata(), np.where(np.isfinite(curves).all(axis=0), np.median(curves, axis=0), np.nan))
+
+
+def test_one_result_is_one_run(results):
+    drawn = line(plots.efficiency({"one": results[0]}), "one")
+    np.testing.assert_allclose(drawn.get_ydata(), np.array(running([each.value for each in results[0].evaluations])))
+
+
+def test_results_of_unequal_length_are_refused(small, results):
+    short = minimise(bumpy, small, trials=2, search=random(small), catch=(ArithmeticError,), progress=False)
+    with pytest.raises(ValueError, match="as many evaluations; these have 2 to 6"):
+        plots.efficiency({"random": [*results, short]})
+
+
+def test_choices_of_a_result_are_its_configurations(small, results):
+    (panel,) = plots.choices(results[0], small)
+    drawn = sorted(x for each in panel.get_lines() for x in each.get_ydata())
+    np.testing.assert_allclose(drawn, sorted(each.config["a"] for each in results[0].evaluations), atol=1e-12)
+
+
+@pytest.mark.parametrize(("direction", "better"), [("minimise", min), ("maximise", max)])
+def test_a_study_is_drawn_in_its_own_direction(tmp_path, small, direction, better):
+    values = [0.5, 0.2, 0.9, 0.1]
+    with Study(tmp_path / "runs.db", small, search=random(small), direction=direction) as study:
+        for value in values:
+            study.tell(study.ask(), value)
+        study.fail(study.ask(), "out of memory")
+        drawn = line(plots.efficiency({"study": study}), "study").get_ydata()
+        rows = [trial.config["a"] for trial in study.trials]
+        (panel,) = plots.choices(study, small)
+    np.testing.assert_allclose(drawn, [better(values[: i + 1]) for i in range(4)] + [better(values)])
+    best = next(each for each in panel.get_lines() if each.get_label() == "best so far")
+    first_best = [i for i in range(4) if values[i] == better(values[: i + 1])]
+    np.testing.assert_allclose(best.get_ydata(), [rows[i] for i in first_best], atol=1e-12)
+
+
+def test_choices_of_something_else_are_refused(small):
+    with pytest.raises(ValueError, match="a History, a Study, or what minimise returns; got a list"):
+        plots.choices([1.0], small)
