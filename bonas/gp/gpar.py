@@ -85,8 +85,10 @@ class GPAR:
     def predict(self, curves: Curves, x: ArrayLike, known: Known | None = None, *, draws: int = 64) -> Prediction:
         """Mean and standard deviation (m, p) of the latent outputs at x (m, d), over `draws` ancestral draws.
 
-        The draws are the same in every call, in pairs of opposite signs: the result is a smooth function of x.
+        The draws are the same in every call, in pairs of opposite signs, so that their number is even: the result is a
+        smooth function of x.
         """
+        check_draws(draws)
         half = jax.random.normal(jax.random.key(0), (draws // 2, 1, len(curves.noise)), curves.noise.dtype)
         found = _ancestral(self, curves, *_start(curves, x, known), jnp.concatenate([half, -half]))
         mean = found.mean.mean(axis=0)
@@ -160,6 +162,12 @@ def _condition(model: GPAR, params: dict, data: Dataset) -> Curves:
 
 
 # Draws, layer upon layer.
+
+
+def check_draws(draws: int) -> None:
+    """A ValueError where a number of draws cannot be that of pairs."""
+    if draws < 2 or draws % 2:
+        raise ValueError(f"draws come in pairs of opposite signs: an even number of at least 2; got {draws}")
 
 
 def _start(curves: Curves, x: ArrayLike, known: Known | None) -> tuple[Array, Array, Array]:

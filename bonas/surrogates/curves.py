@@ -10,6 +10,7 @@ from jax import Array
 from bonas import gp as gaussian
 from bonas.data import Dataset, empty, within
 from bonas.gp import GPAR, Curves, Prediction
+from bonas.gp.gpar import check_draws
 from bonas.gp.gpar_pairs import last_covariance
 from bonas.gp.hyper import Noise
 from bonas.infer import Info, Target, maximise, slice_sample
@@ -45,10 +46,11 @@ def gpar(
 
     model: made by `gp.gpar`, by default Hutchinson's; the layers are fitted jointly.
     infer: "map", by `steps` evaluations from the last optimum, or "slice", `samples` draws after 2 sweeps.
-    draws: of the outputs before the last, by which predictions and covariances are averaged.
+    draws: of the outputs before the last, by which predictions and covariances are averaged; an even number.
     """
     if infer not in INFER:
         raise ValueError(f"infer is one of {', '.join(INFER)}; got {infer!r}")
+    check_draws(draws)
     return _gpar(model or gaussian.gpar(), noise, infer, samples, steps, draws)
 
 

@@ -203,6 +203,9 @@ def test_what_is_refused():
         gp.gpar().predict(curves, AT[:, :1])
     with pytest.raises(ValueError, match="known outputs of shape"):
         gp.gpar().predict(curves, AT, Known(jnp.zeros((4, 2)), jnp.zeros((4, 2), bool)))
+    for draws in (0, 1, 7, -2):
+        with pytest.raises(ValueError, match=f"an even number of at least 2; got {draws}"):
+            gp.gpar().predict(curves, AT, draws=draws)
     gap = Known(jnp.zeros((4, 3)), jnp.zeros((4, 3), bool).at[2, 1].set(True))
     for model in (gp.gpar(), gp.gpar(impute=True)):  # imputing is of data
         with pytest.raises(ValueError, match=r"row 2 has an output without one before it: observed \[False, True, False\]"):

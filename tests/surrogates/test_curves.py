@@ -103,6 +103,12 @@ def test_an_unknown_inference_is_refused():
         surrogates.gpar(infer="hmc")
 
 
+def test_an_odd_number_of_draws_is_refused():
+    for draws in (1, 63):
+        with pytest.raises(ValueError, match=f"an even number of at least 2; got {draws}"):
+            surrogates.gpar(draws=draws)
+
+
 @pytest.mark.slow
 def test_a_search_runs_with_it():
     space = bonas.Space(x=bonas.Float(0.0, 1.0))
