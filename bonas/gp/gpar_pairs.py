@@ -37,7 +37,7 @@ def last_covariance(model: GPAR, curves: Curves, x: Array, at: Array, *, draws: 
     away = mean - mean.mean(axis=0)[None, :]
     spread = jnp.sqrt(variance.mean(axis=0) + (away**2).mean(axis=0))
     correlation = (cross.mean(axis=0) + away[:, :m].T @ away[:, m:] / draws) / (spread[:m, None] * spread[None, m:])
-    std = model.predict(curves, points).std[:, -1]
+    std = model.predict(curves, points, draws=draws).std[:, -1]
     return correlation * std[:m, None] * std[None, m:]
 
 

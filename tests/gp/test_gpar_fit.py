@@ -100,10 +100,11 @@ def test_covariances_are_those_of_draws(curves):
 
 
 @pytest.mark.slow
-def test_points_that_are_equal_are_one_network(curves):
+@pytest.mark.parametrize("draws", [64, 20])
+def test_points_that_are_equal_are_one_network(curves, draws):
     at = jnp.asarray(RNG.uniform(size=(3, 2)))
     model = gp.gpar()
-    found = gp.last_covariance(model, curves, at, at[::-1])
-    np.testing.assert_allclose(np.diagonal(found[:, ::-1]), model.predict(curves, at).std[:, 1] ** 2, rtol=1e-6)
+    found = gp.last_covariance(model, curves, at, at[::-1], draws=draws)
+    np.testing.assert_allclose(np.diagonal(found[:, ::-1]), model.predict(curves, at, draws=draws).std[:, 1] ** 2, rtol=1e-6)
     np.testing.assert_allclose(found[:, ::-1], found[:, ::-1].T, rtol=1e-9)
     assert np.linalg.eigvalsh(found[:, ::-1]).min() > 0.0
