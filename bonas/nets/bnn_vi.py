@@ -227,14 +227,19 @@ def moments(shape: Shape, q: Variational, mask: Params, architecture: Architectu
 
 
 def relu_moments(mean: Array, variance: Array) -> tuple[Array, Array]:
-    """The mean and the variance of max(z, 0), z ~ N(mean, variance)."""
+    """The mean and the variance of max(z, 0), z ~ N(mean, variance): with r = mean / std and Φ, φ at r, mean Φ + std φ and
+    variance (Φ + r² Φ (1 − Φ) − r φ (2Φ − 1) − φ²).
+
+    The second moment less the square of the first is the same, but has no digits left where std is a small part of mean.
+    For r below −2 this form loses some too: at −3, where the variance is 10⁻⁴ of what came in, float32 is within 10⁻⁴ of it.
+    """
     std = safe_sqrt(variance)
     ratio = mean / jnp.maximum(std, jnp.finfo(std.dtype).tiny ** 0.5)
     ratio = jnp.clip(ratio, -30.0, 30.0)
-    density, below = jnp.exp(-0.5 * ratio**2) / math.sqrt(2.0 * math.pi), jax.scipy.stats.norm.cdf(ratio)
-    first = mean * below + std * density
-    second = (mean**2 + variance) * below + mean * std * density
-    return first, jnp.maximum(second - first**2, 0.0)
+    density, tail = jnp.exp(-0.5 * ratio**2) / math.sqrt(2.0 * math.pi), jax.scipy.stats.norm.cdf(-jnp.abs(ratio))
+    below, above = jnp.where(ratio > 0.0, 1.0 - tail, tail), jnp.where(ratio > 0.0, tail, 1.0 - tail)
+    share = below * (1.0 + ratio**2 * above) - density * (ratio * (below - above) + density)
+    return mean * below + std * density, variance * jnp.maximum(share, 0.0)
 
 
 def draw_weights(key: Array, shape: Shape, q: Variational, mask: Params) -> Params:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 
 from bonas import nets
 from bonas.nets import bnn_vi, mlp
@@ -199,6 +199,25 @@ def test_moments_of_a_rectified_normal():
         first, second = bnn_vi.relu_moments(jnp.asarray(mean), jnp.asarray(0.0))
         np.testing.assert_allclose([first, second], [max(mean, 0.0), 0.0], atol=1e-12)
         assert np.isfinite(jax.grad(lambda m: sum(bnn_vi.relu_moments(m, jnp.asarray(0.0))))(mean))
+
+
+def _rectified(mean, std):
+    """The mean and the variance of max(z, 0), z ~ N(mean, std²), integrals in float64."""
+    ratio = mean / std
+    first, _ = integrate.quad(lambda t: max(ratio + t, 0.0) * stats.norm.pdf(t), max(-ratio, -12.0), 12.0, epsabs=0.0)
+    above, _ = integrate.quad(lambda t: (ratio + t - first) ** 2 * stats.norm.pdf(t), max(-ratio, -12.0), 12.0, epsabs=0.0)
+    return std * first, std**2 * (above + first**2 * stats.norm.cdf(-ratio))
+
+
+@pytest.mark.parametrize("ratio", [-3.0, -1.0, 0.0, 0.5, 2.0, 5.0, 12.0, 29.0, 2500.0])
+@pytest.mark.parametrize("std", [0.004, 1.0, 300.0])
+def test_moments_of_a_rectified_normal_keep_their_digits_in_float32(ratio, std):
+    mean, std = np.float32(ratio * std), np.float32(std)
+    variance = std**2
+    found = bnn_vi.relu_moments(jnp.asarray(mean), jnp.asarray(variance))
+    assert {leaf.dtype for leaf in found} == {jnp.dtype("float32")}
+    rtol = 2e-4 if ratio < -2.0 else 1e-5
+    np.testing.assert_allclose(found, _rectified(float(mean), float(variance) ** 0.5), rtol=rtol)
 
 
 @pytest.mark.slow
