@@ -14,6 +14,7 @@ from bonas.acquire.analytic import log_ei
 from bonas.acquire.batch import Imagine, believer
 from bonas.acquire.maximise import Maximiser, choose, enumerated, refined, shifted, sobol
 from bonas.data import Dataset
+from bonas.search.door import check_prediction, check_surrogate
 from bonas.search.outputs import Output, fit_on, log, outputs_of
 from bonas.search.record import Record, asked, blank, in_turn, told
 from bonas.search.types import AskInfo, Search, Trial, ask_info
@@ -67,7 +68,8 @@ def bayes(
 
 @cache
 def _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, output, failures) -> Search:
-    model = surrogate or gp_surrogate()
+    model = gp_surrogate() if surrogate is None else surrogate
+    check_surrogate(model)
     model = model.adapt(space) if model.adapt else model
     acquire = adapted(_acquisition(acquisition, failures), space)
     box = maximiser or (enumerated(space) if space.size <= _FEW else refined(space))
@@ -119,6 +121,7 @@ def _bayes(space, surrogate, acquisition, maximiser, initial, batch, pending, ou
 
 def look(model: Surrogate, fitted: Any, data: Dataset, record: Record, box: Maximiser, pending: Imagine, key: Array) -> Outlook:
     """Everything that an acquisition may want to know."""
+    check_prediction(jax.eval_shape(model.predict, fitted, data.x), len(data.x))
     imagined = jax.lax.cond(
         record.pending.any(),
         lambda: model.update(imagine(data, record.pending, pending(key, model, fitted, data)), fitted),

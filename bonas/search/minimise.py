@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from bonas.search.bayes import bayes
+from bonas.search.door import check_search
 from bonas.search.types import AskInfo, Search, Trial
 from bonas.spaces import Space
 
@@ -57,7 +58,8 @@ def minimise(
         raise ValueError(f"expected the space to search, and a search as search=; got a {type(space).__name__}")
     if trials < 1:
         raise ValueError(f"trials must be at least 1; got {trials}")
-    chosen = search or bayes(space)
+    chosen = bayes(space) if search is None else search
+    check_search(chosen)
     if chosen.space != space:
         raise ValueError("the search was made for another space")
     init_key, run_key = jax.random.split(jax.random.key(seed))

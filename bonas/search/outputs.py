@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from bonas.data import Dataset, standardise
+from bonas.search.door import check_fitted
 from bonas.surrogates import FitInfo, Surrogate
 
 Output = Callable[[Dataset], tuple[Dataset, Array]]  # data -> data on another scale, and the sum of log slopes ()
@@ -72,7 +73,9 @@ def fit_on(
     every = jax.tree.map(lambda *leaves: jnp.stack(leaves), *scaled)
     turn = (data.size + jnp.arange(k)) % k  # the first is fitted
     first, rest = (jax.tree.map(lambda leaf: leaf[rows], (every, states)) for rows in (turn[0], turn[1:]))
-    fits, infos = jax.tree.map(lambda leaf: leaf[None], model.fit(key, *first))
+    fitted, info = model.fit(key, *first)
+    check_fitted(first[1], fitted)
+    fits, infos = jax.tree.map(lambda leaf: leaf[None], (fitted, info))
     if k > 1:
         kept, others = jax.vmap(cast(Callable, model.refresh))(*rest)
         back = jnp.argsort(turn)

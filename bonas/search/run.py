@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 
+from bonas.search.door import check_key, check_search
 from bonas.search.types import History, Search, Trial
 
 Objective = Callable[[Array, Array], Array]
@@ -21,6 +22,8 @@ def run(search: Search, objective: Objective, key: Array, steps: int) -> History
     objective(key, u (d,)) -> value must be traceable; a NaN or an infinite value is a failed evaluation. It may return
     (value, cost) instead, for acquisitions that weigh the cost.
     """
+    check_search(search)
+    check_key(key)
     init_key, run_key = jax.random.split(key)
 
     def step(state, i):
@@ -45,6 +48,8 @@ def run_many(search: Search, objective: Objective, keys: Array, steps: int, *, p
     Keys are shared out over all devices; each CPU device runs its own in turn, an accelerator all at once. With progress
     the keys go in some twenty parts, and a bar shows how far they are.
     """
+    check_search(search)
+    check_key(keys)
     if keys.ndim != 1 or not keys.size:
         raise ValueError(f"expected keys of shape (k,), as jax.random.split(key, k) gives them; got {keys.shape}")
     devices, n = jax.devices(), len(keys)

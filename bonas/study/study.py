@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from bonas.search.door import check_search
 from bonas.search.types import Search
 from bonas.spaces import Space
 from bonas.study import tables
@@ -69,6 +70,8 @@ class Study:
         it such a study can only be read.
         """
         check_guarded()
+        if search is not None:
+            check_search(search)
         if not lease > 0.0:
             raise ValueError(f"a lease is a number of seconds above 0; got {lease}")
         self.path, self.lease, self._search = Path(path), lease, search
