@@ -11,6 +11,7 @@ import argparse
 import ast
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -92,8 +93,7 @@ def written(script: str, section: Section, files: list[Path]) -> list[str]:
         lines.append(f"*Published:* {PUBLISHED[script]}\n")
     for file in files:
         found = json.loads(file.read_text(encoding="utf-8"))
-        words = (found.get("command") or listed(script)).removeprefix("python ").split()
-        lines.append(f"`{record.command(words)}`: [{file.name}](../../experiments/results/{file.name})\n")
+        lines.append(f"`{recorded(file, found)}`: [{file.name}](../../experiments/results/{file.name})\n")
         lines += [f"{block}\n" for block in section(found)]
     return lines
 
@@ -104,11 +104,18 @@ def question(script: str) -> str:
     return told.split("\n\n")[0].replace("\n", " ")
 
 
-def listed(script: str) -> str:
-    """The command in the list of experiments, for the files of older runs that do not say theirs."""
+def recorded(file: Path, found: dict) -> str:
+    """The command that made a file, as it says itself; without one, its numbers are not shown."""
+    if "command" not in found:
+        raise ValueError(f"{file.name} does not say which command made it: run its script again")
+    return record.command(shlex.split(found["command"])[1:])
+
+
+def listed() -> dict[str, str]:
+    """By script, its command in the list of experiments."""
     text = (HOME / "README.md").read_text(encoding="utf-8")
-    row = re.search(rf"^\| `({re.escape(script)}[^`]*)`", text, re.M)
-    return row[1] if row else script
+    rows = re.findall(r"^\| `((\w+\.py)[^`]*)`", text, re.M)
+    return {script: record.command(shlex.split(row)) for row, script in rows}
 
 
 def main() -> None:

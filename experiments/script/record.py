@@ -8,7 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 PACKAGES = ("bonas", "jax", "jaxlib", "numpy", "numpyro", "flax", "optax", "scipy", "matplotlib")
-PLACES = ("--out", "--rivals", "--core")  # flags that say where, and change no number
+PLACES = ("--out", "--rivals", "--core", "--at-once")  # flags that say where, or how many at once, and change no number
+ALONE = ("--install",)  # the same, of flags that no word follows
 
 
 def about() -> dict:
@@ -25,7 +26,7 @@ def command(arguments: list[str]) -> str:
     for flag in flags:
         if flag in PLACES:
             next(flags, None)
-        elif not flag.startswith(tuple(f"{place}=" for place in PLACES)):
+        elif flag not in ALONE and not flag.startswith(tuple(f"{place}=" for place in PLACES)):
             words.append(flag)
     return shlex.join(["python", f"experiments/{Path(arguments[0]).name}", *words])
 

@@ -18,6 +18,7 @@ from script.runs import Runs
         (["/a/b/wilton.py"], "python experiments/wilton.py"),
         (["wilton.py", "--out", "/tmp/x", "--seeds", "3"], "python experiments/wilton.py --seeds 3"),
         (["bench_nets.py", "--rivals=/a/python", "--core", "1", "--smoke"], "python experiments/bench_nets.py --smoke"),
+        (["make_bnn_table.py", "--install", "--at-once", "1"], "python experiments/make_bnn_table.py"),
     ],
 )
 def test_the_command_names_no_place(given, kept):

@@ -29,6 +29,23 @@ def test_every_file_is_on_the_page():
     assert [file.name for file in results_page.RESULTS.glob("*.json") if f"[{file.name}]" not in shown] == []
 
 
+@pytest.mark.parametrize("file", sorted(results_page.RESULTS.glob("*.json")), ids=lambda file: file.stem)
+def test_a_file_was_made_by_the_command_in_the_list(file):
+    """`make results` would make the same numbers; the two experiments of wilton.py may have been run one by one."""
+    found = json.loads(file.read_text(encoding="utf-8"))
+    script, _, part = re.fullmatch(r"(\D\w*?)(_(\d))?", file.stem).groups()
+    due = results_page.listed()[f"{script}.py"]
+    assert results_page.recorded(file, found) in ({due, f"{due} --experiment {part}"} if part else {due})
+
+
+def test_a_file_that_does_not_say_its_command_is_refused(tmp_path):
+    record = json.loads((results_page.RESULTS / "raiders_missing.json").read_text(encoding="utf-8"))
+    del record["command"]
+    (tmp_path / "raiders_missing.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"raiders_missing\.json does not say which command"):
+        results_page.page(tmp_path)
+
+
 def test_what_is_missing_is_left_out_and_named_at_the_end(tmp_path):
     shutil.copy(results_page.RESULTS / "raiders_missing.json", tmp_path)
     shown = results_page.page(tmp_path)
