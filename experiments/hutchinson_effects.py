@@ -4,7 +4,8 @@ Networks of two hidden layers under fixed normal priors, on UCI sets, scored on 
 - log likelihood against width has a maximum on some sets and a plateau on others;
 - a prior that is too narrow is clearly harmful, above that there is a plateau or a small drop;
 - the noise that training starts from hardly matters in the end;
-- fewer data make networks under-fit, and data repeated make them over-fit: training likelihood up, validation far down.
+- fewer data make networks under-fit: validation passes its best and is then pushed off it by the divergence;
+- data repeated make them over-fit: training likelihood up, validation far down.
 Data repeated m times multiply the likelihood by m; by the author's code the divergence is weighed as if by m² (H-X12). Both are
 here, and so are fewer rows. Scaled: 6,000 updates of 128 rows, one draw and a rate of 0.005, where the author has 30,000 to
 50,000 passes, ten draws and 0.001. The author has one seed.
@@ -19,8 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from script import flags, ready, record
+from script import flags, progress, ready, record
 from variational import effects, sets
 
 from bonas import nets
@@ -38,7 +38,8 @@ class Config:
     noises: tuple[float, ...] = (0.0025, 0.025, 0.25, 1.0, 4.0)  # variances of scaled values
     multiples: tuple[float, ...] = (0.1, 0.5, 1.0, 5.0, 10.0)
     multiplied: int = 50  # width of the networks whose data are multiplied
-    checkpoints: tuple[int, ...] = (250, 500, 1000, 2000, 3000, 4000, 6000)
+    # the first are early: with few data validation is soon past its best
+    checkpoints: tuple[int, ...] = (50, 100, 250, 500, 1000, 2000, 3000, 4000, 6000)
     batch: int = 128
     learning_rate: float = 0.005
     draws: int = 50
@@ -99,32 +100,35 @@ def train(config: Config, job: Job, synthetic: bool) -> dict:
     return {"job": list(job), **row}
 
 
+def settings_of(config: Config, synthetic: bool) -> dict:
+    """How every network is trained, besides what its job says."""
+    names = ("checkpoints", "batch", "learning_rate", "draws", "window")
+    return {name: getattr(config, name) for name in names} | {"synthetic": synthetic}
+
+
 def main() -> None:
     """Train what is missing, then draw and summarise."""
     args = arguments()
     config = SMOKE if args.smoke else Config() if args.seeds is None else Config(seeds=args.seeds)
     synthetic = args.smoke and not os.environ.get(datasets.FOLDER_VARIABLE)
     ready.begin(args.out)
-    file = args.out / "networks.jsonl"
-    known = {Job(*row["job"]): row for row in record.lines(file)}
+    file, settings = args.out / "networks.jsonl", settings_of(config, synthetic)
+    known = {Job(*row["job"]): row for row in record.lines(file, settings)}
     jobs = list(plan(config))
     missing = [job for job in jobs if job not in known]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, disable=None) as bar, file.open("a", encoding="utf-8") as growing:
+    with progress.bar(disable=None) as bar, ThreadPoolExecutor(args.at_once) as pool:
         task = bar.add_task("networks", total=len(jobs), completed=len(jobs) - len(missing))
-        with ThreadPoolExecutor(args.at_once) as pool:
-            for row in pool.map(lambda job: train(config, job, synthetic), missing):
-                growing.write(record.line(row))
-                growing.flush()
-                known[Job(*row["job"])] = row
-                bar.update(task, advance=1, description=row["job"][0])
+        for row in pool.map(lambda job: train(config, job, synthetic), missing):
+            record.add(file, row, settings)
+            known[Job(*row["job"])] = row
+            bar.update(task, advance=1, description=row["job"][0])
     rows = {job: known[job] for job in jobs}
     found = effects.summary(config, rows)
     effects.draw(config, rows, args.out)
     record.write(
         args.out / "hutchinson_effects.json", {**record.about(), "synthetic": synthetic, "config": vars(config), **found}
     )
-    effects.show(found)
+    effects.show(config, found)
 
 
 def arguments():

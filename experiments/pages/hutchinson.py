@@ -67,6 +67,19 @@ def effects(found: dict) -> Iterator[str]:
                 for i, m in enumerate(multiples)
             },
         )
+        yield "Validation at its best on the way, after so many updates, and what is lost from there to the end:"
+        yield table(
+            "set",
+            found["sets"],
+            {
+                f"m = {m:g}": joined(
+                    ", ",
+                    *(number(f"multiples/{kind}/best/{i}"), whole(f"multiples/{kind}/after/{i}")),
+                    with_error(f"multiples/{kind}/lost/{i}", f"multiples/{kind}/lost_error/{i}"),
+                )
+                for i, m in enumerate(multiples)
+            },
+        )
 
 
 def pruning(found: dict) -> Iterator[str]:

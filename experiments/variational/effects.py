@@ -12,10 +12,15 @@ from bonas import nets
 NAMES = {"log_likelihood": "validation log\nlikelihood (nats a row)", "rmse": "validation RMSE"}
 
 
-def finals(rows: dict, metric: str = "log_likelihood", **wanted) -> np.ndarray:
-    """The last values over seeds of the networks whose traits are those; NaN where training diverged."""
+def curves(rows: dict, metric: str, **wanted) -> np.ndarray:
+    """Values (s, c) over seeds and checkpoints of the networks whose traits are those; NaN where training diverged."""
     chosen = [row for job, row in rows.items() if all(getattr(job, key) == value for key, value in wanted.items())]
-    return np.array([np.nan if row[metric][-1] is None else row[metric][-1] for row in chosen])
+    return np.array([row[metric] for row in chosen], float)
+
+
+def finals(rows: dict, metric: str = "log_likelihood", **wanted) -> np.ndarray:
+    """The last of these."""
+    return curves(rows, metric, **wanted)[:, -1]
 
 
 def plainly(name: str, **more) -> dict:
@@ -39,7 +44,7 @@ def summary(config, rows: dict) -> dict:
         multiples = {}
         for kind in ("right", "published"):
             cells = [_multiplied(config, rows, name, m, kind) for m in config.multiples]
-            multiples[kind] = {"train": [each[0] for each in cells], "validation": [each[1] for each in cells]}
+            multiples[kind] = {part: [each[part] for each in cells] for part in cells[0]}
         found[name] = {
             "by_width": by_width,
             "best_width": config.widths[int(np.nanargmax(by_width))],
@@ -61,9 +66,23 @@ def weight_of(multiple: float, kind: str) -> float:
     return right if kind == "right" else right * multiple
 
 
-def _multiplied(config, rows: dict, name: str, multiple: float, kind: str) -> tuple[float, float]:
+def _multiplied(config, rows: dict, name: str, multiple: float, kind: str) -> dict:
+    """Last values of networks whose data are multiplied, and the best of validation on the way: means over seeds."""
     wanted = {"name": name, "width": config.multiplied, "prior": 1.0, "multiple": multiple, "weight": weight_of(multiple, kind)}
-    return middle(finals(rows, "train_log_likelihood", **wanted)), middle(finals(rows, **wanted))
+    ends = {"train": middle(finals(rows, "train_log_likelihood", **wanted)), "validation": middle(finals(rows, **wanted))}
+    return ends | on_the_way(config.checkpoints, curves(rows, "log_likelihood", **wanted))
+
+
+def on_the_way(checkpoints: tuple[int, ...], values: np.ndarray) -> dict:
+    """The best of the mean curve of the seeds (s, c), after how many updates it is, and what is lost from there to the end,
+    with its standard error over seeds, in pairs; None where a seed diverged."""
+    if np.isnan(values).any():
+        return dict.fromkeys(("best", "after", "lost", "lost_error"))
+    mean = values.mean(axis=0)
+    at = int(np.argmax(mean))
+    lost = values[:, at] - values[:, -1]
+    error = float(lost.std(ddof=1) / np.sqrt(len(lost))) if len(lost) > 1 else None
+    return {"best": float(mean[at]), "after": checkpoints[at], "lost": float(lost.mean()), "lost_error": error}
 
 
 def draw(config, rows: dict, folder: Path) -> None:
@@ -119,29 +138,22 @@ def _multiples(config, rows, file: Path) -> None:
     for column, name in zip(axes.T, config.sets, strict=True):
         for ax, metric in zip(column, ("train_log_likelihood", "log_likelihood"), strict=True):
             for i, multiple in enumerate(config.multiples):
-                chosen = [
-                    row[metric]
-                    for job, row in rows.items()
-                    if (job.name, job.width, job.multiple, job.weight, job.prior)
-                    == (name, config.multiplied, multiple, weight_of(multiple, "published"), 1.0)
-                ]
-                curve = np.nanmean(np.array(chosen, float), axis=0)
+                wanted = {"name": name, "width": config.multiplied, "prior": 1.0, "multiple": multiple}
+                chosen = curves(rows, metric, **wanted, weight=weight_of(multiple, "published"))
                 ax.plot(
                     config.checkpoints,
-                    curve,
+                    np.nanmean(chosen, axis=0),
                     "o-",
                     ms=3,
                     color=plt.colormaps["viridis"](i / len(config.multiples)),
                     label=f"data × {multiple:g}",
                 )
-            values = np.array(
-                [row[metric][-1] or np.nan for job, row in rows.items() if job.name == name and job.width == config.multiplied],
-                float,
-            )
+            values = finals(rows, metric, name=name, width=config.multiplied)
             values = values[np.isfinite(values)]
             low, high = np.quantile(values, [0.02, 1.0])
             ax.set_ylim(low - 0.2 * (high - low) - 1e-6, high + 0.2 * (high - low) + 1e-6)
             ax.spines[["top", "right"]].set_visible(False)
+            ax.set_xscale("log")
         column[0].set_title(name)
         column[1].set_xlabel("updates")
     axes[0, 0].set_ylabel("training log\nlikelihood (nats a row)")
@@ -153,8 +165,8 @@ def _multiples(config, rows, file: Path) -> None:
     plt.close(figure)
 
 
-def show(found: dict) -> None:
-    """The summary as a table."""
+def show(config, found: dict) -> None:
+    """The summary as two tables."""
     table = Table(
         "set", "best width", "lost at the widest", "narrowest prior costs", "widest prior costs", "first noise changes"
     )
@@ -162,3 +174,12 @@ def show(found: dict) -> None:
         keys = ("drop_from_best_to_widest", "cost_of_narrowest_prior", "cost_of_widest_prior", "range_over_first_noise")
         table.add_row(name, str(row["best_width"]), *(f"{row[key]:.3f}" for key in keys))
     Console().print(table)
+    data = Table("set", "data ×", "best validation", "after updates", "in the end", "lost")
+    for name, row in found["sets"].items():
+        parts = row["multiples"]["right"]
+        for i, multiple in enumerate(config.multiples):
+            best, end, lost = (
+                "" if parts[key][i] is None else f"{parts[key][i]:.3f}" for key in ("best", "validation", "lost")
+            )
+            data.add_row(name, f"{multiple:g}", best, str(parts["after"][i] or ""), end, lost)
+    Console().print(data)

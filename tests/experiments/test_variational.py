@@ -1,0 +1,32 @@
+"""What is said of variational networks in numbers: known answers, and rows that are not taken for those of other settings."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
+import hutchinson_effects
+from script import record
+from variational import effects
+
+
+def test_the_best_on_the_way_is_that_of_the_mean_curve_and_losses_are_in_pairs():
+    found = effects.on_the_way((10, 20, 40), np.array([[1.0, 4.0, 3.0], [2.0, 6.0, 3.0]]))
+    assert found == {"best": 5.0, "after": 20, "lost": 2.0, "lost_error": pytest.approx(1.0)}
+    assert effects.on_the_way((10, 20), np.array([[1.0, 2.0]]))["lost"] == 0.0
+    assert effects.on_the_way((10, 20), np.array([[1.0, np.nan]]))["best"] is None
+
+
+def test_a_network_of_a_small_run_is_not_taken_for_one_of_a_full_run(tmp_path):
+    """Of the same job: the settings tell them apart, and so does what the rows were."""
+    file, job = tmp_path / "networks.jsonl", hutchinson_effects.Job("boston", 10, 1.0, 0.0025, 1.0, 1.0, 0)
+    small, full = hutchinson_effects.SMOKE, hutchinson_effects.Config()
+    record.add(file, {"job": list(job)}, hutchinson_effects.settings_of(small, False))
+    assert record.lines(file, hutchinson_effects.settings_of(full, False)) == []
+    assert record.lines(file, hutchinson_effects.settings_of(small, True)) == []
+    # of which sets, widths and seeds there are networks changes none of them
+    fewer = replace(small, seeds=3, widths=(10,))
+    assert [row["job"] for row in record.lines(file, hutchinson_effects.settings_of(fewer, False))] == [list(job)]
