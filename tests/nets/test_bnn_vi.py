@@ -157,6 +157,39 @@ def test_activations_drawn_and_whole_networks_drawn_have_the_same_moments(widths
     np.testing.assert_allclose(local.std(axis=0), whole.std(axis=0), rtol=0.15)
 
 
+def _five_errors(drawn):
+    """Means and variances of draws (k, n), and five standard errors of each."""
+    variance, fourth = drawn.var(axis=0), ((drawn - drawn.mean(axis=0)) ** 4).mean(axis=0)
+    return (
+        drawn.mean(axis=0),
+        variance,
+        5.0 * np.sqrt(variance / len(drawn)),
+        5.0 * np.sqrt((fourth - variance**2) / len(drawn)),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("widths", "known", "off", "share"),
+    [([6], 0, 0.0, 0.0), ([4, 5], 1, 0.0, 0.0), ([8, 8], 0, 0.05, 0.1), ([4, 5, 3], 0, 0.1, 0.2)],
+    ids=["one layer", "two layers, the first known", "two layers", "three layers"],
+)
+def test_moments_of_deep_networks_are_those_of_their_draws(widths, known, off, share):
+    """20,000 draws, five standard errors. Units of one layer that see the same random ones are correlated, which `moments`
+    leaves out: nothing in the first layer that is random, and after that up to `off` deviations of the mean and a `share` of
+    the variance are allowed, of networks whose weights are as uncertain as these (deviations of about half their size)."""
+    q, mask, architecture = network(widths)
+    if known:  # a first layer without deviations
+        q = q._replace(
+            log_std=q.log_std | {"first": jax.tree.map(lambda leaf: jnp.full(leaf.shape, -100.0), q.log_std["first"])}
+        )
+    mean, variance = (np.asarray(leaf)[:, 0] for leaf in bnn_vi.moments(SHAPE, q, mask, architecture, jnp.asarray(X)))
+    drawn = np.asarray(bnn_vi.sample_outputs(KEY, SHAPE, q, mask, architecture, jnp.asarray(X), 20_000))[:, :, 0]
+    centre, spread, of_centre, of_spread = _five_errors(drawn)
+    assert (np.abs(mean - centre) < of_centre + off * np.sqrt(spread)).all()
+    assert (np.abs(variance - spread) < of_spread + share * spread).all()
+
+
 @pytest.mark.slow
 def test_antithetic_draws_come_in_pairs_about_the_mean_of_a_linear_network():
     q, mask, architecture = network([])
