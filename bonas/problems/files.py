@@ -28,6 +28,7 @@ class Cells(NamedTuple):
     lines: list[int]  # where each row stands in the file
 
     def where(self, row: int) -> str:
+        """A row as a person finds it: its number, and its line in the file."""
         return f"row {row + 1} (line {self.lines[row]})"
 
 

@@ -33,6 +33,7 @@ class Uci(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows, and columns of x."""
         return self.rows, len(self.names)
 
 

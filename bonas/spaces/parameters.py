@@ -28,9 +28,11 @@ class Float:
 
     @property
     def bounds(self) -> tuple:
+        """What it ranges over, as messages and files say it: low, high and whether logarithmic."""
         return self.low, self.high, self.log
 
     def check(self, name: str) -> None:
+        """Refuses, by the name of the parameter, a range that cannot be searched."""
         _check_range(name, self)
 
     def value(self, u: Array) -> Array:
@@ -54,6 +56,7 @@ class Float:
         return min(max(float(number), self.low), self.high)
 
     def encode(self, name: str, value) -> float:
+        """The column value of a Python value, which is refused outside the range."""
         _check_number(name, self, value)
         return float(self.unit(jnp.asarray(float(value))))
 
@@ -69,21 +72,26 @@ class Int:
 
     @property
     def bounds(self) -> tuple:
+        """What it ranges over: low, high and whether logarithmic."""
         return self.low, self.high, self.log
 
     @property
     def options(self) -> int:
+        """How many numbers there are."""
         return self.high - self.low + 1
 
     def check(self, name: str) -> None:
+        """Refuses, by the name of the parameter, a range that cannot be searched, and bounds that are not whole."""
         _check_range(name, self)
         if self.low != int(self.low) or self.high != int(self.high):
             raise ValueError(f"parameter {name!r}: an Int has whole bounds; got {self.low} and {self.high}")
 
     def value(self, u: Array) -> Array:
+        """The whole number at column value u in [0, 1]."""
         return jnp.clip(jnp.round(_number(self, u)), self.low, self.high).astype(int)
 
     def unit(self, value):
+        """The column value of a number."""
         return _fraction(self, value)
 
     def spread(self, u: Array) -> Array:
@@ -94,12 +102,15 @@ class Int:
         return self.unit(jnp.clip(number, self.low, self.high).astype(u.dtype))
 
     def snap(self, u: Array) -> Array:
+        """The nearest column value that belongs to a whole number."""
         return self.unit(self.value(jnp.clip(u, 0.0, 1.0)).astype(u.dtype))
 
     def decode(self, number) -> int:
+        """The Python value of a number that `value` gave."""
         return int(number)
 
     def encode(self, name: str, value) -> float:
+        """The column value of a Python value, which is refused outside the range or where it is not whole."""
         _check_number(name, self, value)
         if int(value) != value:
             raise ValueError(f"parameter {name!r} is a whole number; got {value!r}")
@@ -121,13 +132,16 @@ class Choice:
 
     @property
     def bounds(self) -> tuple:
+        """What it ranges over: the options."""
         return self.names
 
     @property
     def options(self) -> int:
+        """How many there are."""
         return len(self.names)
 
     def check(self, name: str) -> None:
+        """Refuses, by the name of the parameter, options that are none, no single values, or there twice."""
         if not self.names:
             raise ValueError(f"parameter {name!r}: a Choice needs at least one option")
         if len(self.names) == 1 and isinstance(self.names[0], (list, tuple, set)):
@@ -143,22 +157,28 @@ class Choice:
             raise ValueError(f"parameter {name!r}: the option {repeated[0]!r} is there twice")
 
     def value(self, u: Array) -> Array:
+        """The position of the option at column value u in [0, 1]."""
         return jnp.round(jnp.clip(u, 0.0, 1.0) * (len(self.names) - 1)).astype(int)
 
     def unit(self, value):
+        """The column value of a position."""
         return value / max(len(self.names) - 1, 1)
 
     def spread(self, u: Array) -> Array:
+        """The column value for a uniform draw u, with as many draws for each option."""
         position = jnp.floor(u * len(self.names))
         return self.unit(jnp.clip(position, 0, len(self.names) - 1))
 
     def snap(self, u: Array) -> Array:
+        """The nearest column value that belongs to an option."""
         return self.unit(self.value(u).astype(u.dtype))
 
     def decode(self, number) -> Hashable:
+        """The option at a position that `value` gave."""
         return self.names[int(number)]
 
     def encode(self, name: str, value) -> float:
+        """The column value of an option; anything else is refused."""
         if value not in self.names:
             raise ValueError(f"parameter {name!r} is one of {list(self.names)}; got {value!r}")
         return float(self.unit(self.names.index(value)))

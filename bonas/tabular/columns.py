@@ -48,10 +48,12 @@ class Columns:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """What a file keeps of it."""
         return asdict(self)
 
     @staticmethod
     def from_json(made: dict[str, Any]) -> "Columns":
+        """The inverse of `to_json`."""
         inputs = tuple(Column(each["name"], tuple(each["values"]), each["fill"]) for each in made["inputs"])
         return Columns(made["target"], made["task"], tuple(made["classes"]), inputs, tuple(made["unused"]))
 

@@ -50,6 +50,7 @@ class Found:
 
     @property
     def classes(self) -> tuple[str, ...]:
+        """What labels stand for; empty in a regression."""
         return self.columns.classes
 
     def predict(self, rows: Any, *, drop: Sequence[str] = ()) -> Predictions:

@@ -26,6 +26,7 @@ class Prepared(NamedTuple):
 
     @property
     def size(self) -> Size:
+        """What a family of networks is made for: rows to train on, columns, outputs and task."""
         outputs = max(len(self.columns.classes), 1)
         return Size(len(self.folds[0].train.x), len(self.columns.names), outputs, self.columns.task)
 

@@ -23,9 +23,11 @@ class Table(NamedTuple):
 
     @property
     def rows(self) -> int:
+        """How many rows there are."""
         return len(next(iter(self.columns.values())))
 
     def where(self, row: int) -> str:
+        """A row as a person finds it: its number, and its line where it is from a file."""
         return f"row {row + 1} (line {self.lines[row]})" if self.lines else f"row {row + 1}"
 
 

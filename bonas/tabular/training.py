@@ -26,10 +26,12 @@ class Going(NamedTuple):
 
     @property
     def best(self) -> float:
+        """The least validation loss so far."""
         return min(self.curve)
 
     @property
     def stale(self) -> bool:
+        """Whether it is so many checkpoints ago that training may end."""
         return len(self.curve) - 1 - int(np.argmin(self.curve)) >= PATIENCE
 
 
