@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.data import Dataset, check_closed
+from bonas.data import Dataset, check_closed, with_holes
 from bonas.gp import exact
 from bonas.gp.exact import Posterior, Prediction
 from bonas.gp.gpar_layers import columns, layer_kernel, layer_mean, layer_prior, layers_of, windows_of
@@ -90,20 +90,27 @@ class GPAR:
         """
         check_draws(draws)
         half = jax.random.normal(jax.random.key(0), (draws // 2, 1, len(curves.noise)), curves.noise.dtype)
-        found = _ancestral(self, curves, *_start(curves, x, known), jnp.concatenate([half, -half]))
+        points, values, seen = start_of(curves, x, known)
+        handed = handed_on(self, curves, points, values, seen)
+        found = _ancestral(self, curves, points, handed, seen, jnp.concatenate([half, -half]))
         mean = found.mean.mean(axis=0)
         spread = jnp.sqrt((found.std**2).mean(axis=0) + found.mean.var(axis=0))
         return Prediction(curves.level[None, :] + curves.scale[None, :] * mean, curves.scale[None, :] * spread)
 
     def sample(self, key: Array, curves: Curves, x: ArrayLike, k: int, known: Known | None = None) -> Array:
-        """k joint draws (k, m, p) of the latent outputs at x (m, d); noisy ones are handed from layer to layer (H-S11)."""
-        drawn = _joint_draws(self, key, curves, *_start(curves, x, known), k)
+        """k joint draws (k, m, p) of the latent outputs at x (m, d); noisy ones are handed from layer to layer (H-S11).
+
+        Where data are replaced, which takes the noise out of them, they are handed on as they are drawn, without noise.
+        """
+        points, values, seen = start_of(curves, x, known)
+        drawn = _joint_draws(self, key, curves, points, handed_on(self, curves, points, values, seen), seen, k)
         return curves.level[None, None, :] + curves.scale[None, None, :] * drawn
 
     def log_density(self, curves: Curves, x: ArrayLike, y: ArrayLike) -> Array:
         """log p(y_i | x, y_<i, data) of held-out curves y (m, p), noise included: (m, p), in the units of y."""
-        points, values, seen = _start(curves, x, Known(jnp.asarray(y), jnp.ones(jnp.shape(y), bool)))
-        found = _ancestral(self, curves, points, values, seen, jnp.zeros((1, 1, len(curves.noise)), values.dtype))
+        points, values, seen = start_of(curves, x, Known(jnp.asarray(y), jnp.ones(jnp.shape(y), bool)))
+        handed = handed_on(self, curves, points, values, seen)
+        found = _ancestral(self, curves, points, handed, seen, jnp.zeros((1, 1, len(curves.noise)), values.dtype))
         spread = jnp.sqrt(found.std[0] ** 2 + curves.noise[None, :])
         return jax.scipy.stats.norm.logpdf(values, found.mean[0], spread) - jnp.log(curves.scale)[None, :]
 
@@ -127,7 +134,8 @@ def gpar(
     linear, nonlinear: a linear function, and a squared exponential, of the outputs before.
     markov: how many of those are seen; None for all, 0 makes outputs independent.
     tied: the layers share the length scales of the inputs.
-    replace: layers see what the layer before makes of its data, without noise, instead of the data.
+    replace: layers see what the layer before makes of its data, its mean, instead of the data. So they do of new curves: of
+        an output that is known they see the mean given it and the data, and of one that is drawn the draw without noise.
     impute: missing outputs are filled in likewise, so that data need not be closed downwards.
     carry: what of the output before an output is expected to keep, where each is measured in its standard deviation over all
         curves, those that end before it included. 0 is the published model, for which an early checkpoint means nothing
@@ -170,8 +178,8 @@ def check_draws(draws: int) -> None:
         raise ValueError(f"draws come in pairs of opposite signs: an even number of at least 2; got {draws}")
 
 
-def _start(curves: Curves, x: ArrayLike, known: Known | None) -> tuple[Array, Array, Array]:
-    """Points (m, d), what is known of their curves (m, p), scaled, and where it is."""
+def start_of(curves: Curves, x: ArrayLike, known: Known | None) -> tuple[Array, Array, Array]:
+    """Points (m, d), what is known of their curves (m, p), scaled, and where it is; under `jit` NaN for a curve with a gap."""
     points, p = jnp.asarray(x), len(curves.noise)
     d = curves.layers.data.x.shape[2] - p
     if points.ndim != 2 or points.shape[1] != d:
@@ -182,7 +190,34 @@ def _start(curves: Curves, x: ArrayLike, known: Known | None) -> tuple[Array, Ar
         raise ValueError(f"expected known outputs of shape ({len(points)}, {p}); got {known.y.shape} and {known.mask.shape}")
     check_closed(known.mask, "what is known of a curve is its beginning")
     values = (known.y - curves.level[None, :]) / curves.scale[None, :]
+    values = jnp.where(with_holes(known.mask)[:, None], jnp.nan, values)
     return points, jnp.where(known.mask, values, 0.0), known.mask
+
+
+@jax.jit
+def handed_on(model: GPAR, curves: Curves, x: Array, y: Array, seen: Array) -> Array:
+    """What the layers above see (m, p) of known outputs: these or, where data are replaced, what each layer makes of them.
+
+    That is its mean given its data and the output, which at a point of the data is one of them.
+    """
+    if not model.replace:
+        return y
+
+    def layer(handed, given):
+        i, window, posterior, noise = given
+        mean, std = exact.predict(posterior, columns(x, handed, window))
+        data, d = posterior.data, x.shape[1]
+        known_before = ((x[:, None, :] == data.x[None, :, :d]).all(axis=2) & data.mask[None, :, 0]).any(axis=1)
+        gain = jnp.where(known_before, 0.0, std**2 / (std**2 + noise))
+        return handed.at[:, i].set(jnp.where(seen[:, i], mean + gain * (y[:, i] - mean), 0.0)), None
+
+    layers = (jnp.arange(len(curves.noise)), windows_of(model, len(curves.noise)), curves.layers, curves.noise)
+    return jax.lax.scan(layer, jnp.zeros_like(y), layers)[0]
+
+
+def handed_noise(model: GPAR, noise: Array) -> Array:
+    """The variance of what a drawn output has besides its latent value when it is handed on: none where noise is taken out."""
+    return jnp.zeros_like(noise) if model.replace else noise
 
 
 @jax.jit
@@ -195,7 +230,7 @@ def _ancestral(model: GPAR, curves: Curves, x: Array, y: Array, seen: Array, nor
         inputs = jnp.concatenate([jnp.broadcast_to(x, (k, *x.shape)), jnp.where(window[None, None, :], drawn, 0.0)], axis=2)
         found = exact.predict(posterior, inputs.reshape(k * m, -1))
         mean, std = found.mean.reshape(k, m), found.std.reshape(k, m)
-        value = mean + jnp.sqrt(std**2 + noise) * normal[:, :, i]
+        value = mean + jnp.sqrt(std**2 + handed_noise(model, noise)) * normal[:, :, i]
         return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], value)), (mean, std)
 
     layers = (jnp.arange(p), windows_of(model, p), curves.layers, curves.noise)
@@ -214,8 +249,8 @@ def _joint_draws(model: GPAR, key: Array, curves: Curves, x: Array, y: Array, se
             return exact.sample(key, posterior, columns(x, before, window), 1)[0]
 
         latent = jax.vmap(one)(jax.random.split(latent_key, k), drawn)
-        noisy = latent + jnp.sqrt(noise) * jax.random.normal(noise_key, (k, m), x.dtype)
-        return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], noisy)), latent
+        passed = latent + jnp.sqrt(handed_noise(model, noise)) * jax.random.normal(noise_key, (k, m), x.dtype)
+        return drawn.at[:, :, i].set(jnp.where(seen[None, :, i], y[None, :, i], passed)), latent
 
     layers = (jnp.arange(p), windows_of(model, p), curves.layers, curves.noise)
     return jnp.moveaxis(jax.lax.scan(layer, jnp.zeros((k, m, p), x.dtype), layers)[1], 0, 2)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from bonas.gp import exact
-from bonas.gp.gpar import GPAR, Curves
+from bonas.gp.gpar import GPAR, Curves, handed_noise
 from bonas.gp.gpar_layers import columns, windows_of
 
 
@@ -49,7 +49,7 @@ def _first_of_equals(x: Array, at: Array) -> Array:
 
 
 def _drawn(model: GPAR, curves: Curves, points: Array, first: Array, draws: int) -> Array:
-    """Joint draws (draws, m, p) of the noisy outputs at all points."""
+    """Joint draws (draws, m, p) of the outputs at all points, as they are handed on."""
     p, m = len(curves.noise), len(points)
 
     def layer(y, given):
@@ -60,8 +60,8 @@ def _drawn(model: GPAR, curves: Curves, points: Array, first: Array, draws: int)
             return exact.sample(key, posterior, columns(points, before, window), 1)[0]
 
         latent = jax.vmap(one)(jax.random.split(latent_key, draws), y)
-        noisy = latent + jnp.sqrt(noise) * jax.random.normal(noise_key, (draws, m), points.dtype)
-        return y.at[:, :, i].set(noisy[:, first]), None
+        passed = latent + jnp.sqrt(handed_noise(model, noise)) * jax.random.normal(noise_key, (draws, m), points.dtype)
+        return y.at[:, :, i].set(passed[:, first]), None
 
     layers = (jnp.arange(p), windows_of(model, p), curves.layers, curves.noise)
     return jax.lax.scan(layer, jnp.zeros((draws, m, p), points.dtype), layers)[0]

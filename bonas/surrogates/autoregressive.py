@@ -9,7 +9,8 @@ from jax import Array
 
 from bonas.data import Dataset, empty
 from bonas.gp import exact
-from bonas.gp.gpar import GPAR, Curves, Known, gpar
+from bonas.gp.gpar import GPAR, Curves, Known, gpar, handed_noise, handed_on, start_of
+from bonas.gp.gpar_layers import windows_of
 from bonas.surrogates.curve_model import CurveModel, climb
 from bonas.surrogates.interface import FitInfo
 
@@ -58,11 +59,8 @@ def _linear_draws(model: GPAR, key: Array, curves: Curves, x: Array, known: Know
     the m points (x, 0) and the p points (x₀, e_j) give it at every y.
     """
     p, m = len(curves.noise), len(x)
-    level, scale = curves.level[None, :], curves.scale[None, :]
-    given = jnp.where(known.mask, (known.y - level) / scale, 0.0)
-    before = jnp.arange(p)[None, :] - jnp.arange(p)[:, None]  # (layer, output): how far before it
-    sees = bool(model.linear or model.carry)
-    windows = (before < 0) & (before >= -(p if model.markov is None else model.markov)) & sees
+    given = handed_on(model, curves, *start_of(curves, x, known))
+    windows = windows_of(model, p) & bool(model.linear or model.carry)
     plain = jnp.concatenate([x, jnp.zeros((m, p), x.dtype)], axis=1)
     axes = jnp.concatenate([jnp.broadcast_to(x[:1], (p, x.shape[1])), jnp.eye(p, dtype=x.dtype)], axis=1)
     points = jnp.concatenate([plain, axes])
@@ -73,9 +71,9 @@ def _linear_draws(model: GPAR, key: Array, curves: Curves, x: Array, known: Know
         found = exact.sample(latent_key, posterior, points, k)
         slopes = found[:, m:] - found[:, :1]
         latent = found[:, :m] + jnp.einsum("kmp,kp->km", drawn, jnp.where(window[None, :], slopes, 0.0))
-        noisy = latent + jnp.sqrt(noise) * jax.random.normal(noise_key, (k, m), x.dtype)
-        return drawn.at[:, :, i].set(jnp.where(known.mask[None, :, i], given[None, :, i], noisy)), latent
+        passed = latent + jnp.sqrt(handed_noise(model, noise)) * jax.random.normal(noise_key, (k, m), x.dtype)
+        return drawn.at[:, :, i].set(jnp.where(known.mask[None, :, i], given[None, :, i], passed)), latent
 
     layers = (jnp.arange(p), windows, curves.layers, curves.noise)
     latent = jnp.moveaxis(jax.lax.scan(layer, jnp.zeros((k, m, p), x.dtype), layers)[1], 0, 2)
-    return level[None] + scale[None] * latent
+    return curves.level[None, None, :] + curves.scale[None, None, :] * latent

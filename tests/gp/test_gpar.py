@@ -20,6 +20,8 @@ OPTIONS = {
     "everything": {"linear_inputs": True, "nonlinear": True, "markov": None, "tied": False},
     "independent": {"markov": 0},
     "carried": {"carry": 0.9, "rough": True},
+    "replaced": {"replace": True, "nonlinear": True},
+    "replaced and carried": {"replace": True, "carry": 0.9},
 }
 
 
@@ -71,18 +73,24 @@ def test_evidence_and_densities_are_those_of_a_chain_of_gps(options):
     params = params_of(model)
     y, level, scale = standardised(model.carry)
     evidence, densities, new = 0.0, [], (RNG.normal(size=(4, 3)) + 3.0 - level) / scale
+    seen, shown = y.copy(), new.copy()  # as the layers above see them
     for i in range(3):
         rows = ~np.isnan(y[:, i])
         kernel = layer_by_hand(model, params, i, X, y)
         noise = float(params["noise"][i])
-        cov = kernel(X[rows], y[rows], X[rows], y[rows]) + noise * np.eye(rows.sum())
-        carried = [model.carry * given[:, i - 1] if i else 0.0 for given in (y[rows], new)]
+        inner = kernel(X[rows], seen[rows], X[rows], seen[rows])
+        cov = inner + noise * np.eye(rows.sum())
+        carried = [model.carry * given[:, i - 1] if i else 0.0 for given in (seen[rows], shown)]
         target = y[rows, i] - carried[0]
         evidence -= 0.5 * (target @ np.linalg.solve(cov, target) + np.linalg.slogdet(2 * np.pi * cov)[1])
-        cross = kernel(AT, new, X[rows], y[rows])
+        cross = kernel(AT, shown, X[rows], seen[rows])
         mean = carried[1] + cross @ np.linalg.solve(cov, target)
-        variance = np.diag(kernel(AT, new, AT, new) - cross @ np.linalg.solve(cov, cross.T)) + noise
+        latent = np.diag(kernel(AT, shown, AT, shown) - cross @ np.linalg.solve(cov, cross.T))
+        variance = latent + noise
         densities.append(-0.5 * ((new[:, i] - mean) ** 2 / variance + np.log(2 * np.pi * variance)) - np.log(scale[i]))
+        if model.replace:
+            seen[rows, i] = carried[0] + inner @ np.linalg.solve(cov, target)
+            shown[:, i] = mean + latent / variance * (new[:, i] - mean)
     data = bonas.dataset(X, Y, capacity=12)
     np.testing.assert_allclose(model.log_evidence(params, data), evidence, rtol=1e-9)
     found = model.log_density(model.condition(params, data), AT, level + scale * new)
@@ -90,8 +98,43 @@ def test_evidence_and_densities_are_those_of_a_chain_of_gps(options):
 
 
 @pytest.mark.slow
-def test_moments_are_those_of_joint_draws():
-    model = gp.gpar(nonlinear=True)
+def test_of_a_curve_of_the_data_layers_see_what_they_were_conditioned_on():
+    """Where data are replaced, too: means of the layer before, and not once more the output that these were found from."""
+    for model in (gp.gpar(replace=True, markov=None), gp.gpar(markov=None)):
+        curves = model.condition(params_of(model), bonas.dataset(X[:6], Y[:6]))
+        layer = jax.vmap(lambda one: gp.predict(one, one.data.x))(curves.layers)
+        found = model.predict(curves, X[:6], Known(jnp.asarray(Y[:6]), jnp.ones((6, 3), bool)))
+        level, scale = (np.asarray(each)[None, :] for each in (curves.level, curves.scale))
+        np.testing.assert_allclose(found.mean, level + scale * layer.mean.T, rtol=1e-9)
+        np.testing.assert_allclose(found.std, scale * layer.std.T, rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replace", [False, True])
+def test_noise_is_handed_on_unless_it_is_taken_out_of_the_data(replace):
+    """Moments of the second output by quadrature over the first, of which most is noise; five standard errors of 4000 draws."""
+    model = gp.gpar(replace=replace)
+    curves = model.condition(params_of(model) | {"noise": jnp.array([2.0, 0.1, 0.1])}, bonas.dataset(X, Y))
+    first, second = (jax.tree.map(lambda leaf, i=i: leaf[i], curves.layers) for i in range(2))
+    mean, std = gp.predict(first, np.pad(AT, ((0, 0), (0, 3))))
+    spread = np.sqrt(np.asarray(std) ** 2 + (0.0 if replace else 2.0))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
+    weights = weights[:, None] / weights.sum()
+    inputs = [np.column_stack([AT, mean + spread * node, np.zeros((4, 2))]) for node in nodes]
+    each = jax.tree.map(lambda *leaves: np.stack(leaves), *[gp.predict(second, rows) for rows in inputs])
+    expected = (weights * each.mean).sum(axis=0)
+    deviation = np.sqrt((weights * (each.std**2 + each.mean**2)).sum(axis=0) - expected**2)
+    drawn = np.asarray((model.sample(jax.random.key(2), curves, AT, 4000)[:, :, 1] - curves.level[1]) / curves.scale[1])
+    assert np.all(np.abs(drawn.mean(axis=0) - expected) < 5.0 * deviation / np.sqrt(4000))
+    np.testing.assert_allclose(drawn.std(axis=0), deviation, rtol=0.1)
+    found = (model.predict(curves, AT, draws=2048).std[:, 1]) / curves.scale[1]
+    np.testing.assert_allclose(found, deviation, rtol=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replace", [False, True])
+def test_moments_are_those_of_joint_draws(replace):
+    model = gp.gpar(nonlinear=True, replace=replace)
     curves = model.condition(params_of(model), bonas.dataset(X, Y))
     draws = model.sample(jax.random.key(1), curves, AT, 4000)
     found = model.predict(curves, AT, draws=1024)
@@ -188,6 +231,14 @@ def test_under_jit_data_that_are_not_closed_downwards_give_no_number(options):
 
     assert all(np.isnan(leaf).all() for leaf in jax.tree.leaves(found(data)))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found(bonas.dataset(X, Y))))
+
+
+def test_under_jit_a_known_curve_with_a_gap_gives_no_number():
+    model = gp.gpar()
+    curves = model.condition(params_of(model), bonas.dataset(X, Y))
+    mask = jnp.array([[True, False, False], [True, True, False], [False, True, False], [False, False, False]])
+    found = jax.jit(lambda mask: model.predict(curves, AT, Known(jnp.full((4, 3), 3.0), mask)).mean[:, 2])(mask)
+    np.testing.assert_array_equal(np.isnan(found), [False, False, True, False])
 
 
 def test_what_is_refused():

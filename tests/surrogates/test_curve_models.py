@@ -102,6 +102,7 @@ RECIPES = {
     "slopes about what is carried": gp.gpar(carry=0.9, rough=True),
     "carried alone": gp.gpar(linear=False, carry=0.9),
     "independent": gp.gpar(linear=False, linear_inputs=True),
+    "replaced": gp.gpar(replace=True),
 }
 
 
