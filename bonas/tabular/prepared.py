@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bonas.problems.examples import Examples, Split, cut, parts
+from bonas.problems.examples import Examples, Split, Task, cut, parts
 from bonas.tabular.columns import Columns, encode, infer, targets, with_fills
 from bonas.tabular.spaces import Size
 from bonas.tabular.table import Table
@@ -44,15 +44,29 @@ def prepare(table: Table, seed: int, *, impute: bool = False, **how) -> Prepared
     rest, _, test = parts(blank, seed, (1.0 - TEST_SHARE, 0.0, TEST_SHARE))
     columns = with_fills(columns, table, rest, impute)
     examples = blank._replace(x=encode(columns, table, drop=columns.unused), names=columns.names)
-    folds = [cut(examples, np.setdiff1d(rest, held), held, test) for held in _held_out(rest)]
+    folds = [cut(examples, np.setdiff1d(rest, held), held, test) for held in _held_out(rest, y, columns.task)]
     return Prepared(columns, folds, cut(examples, rest, rest[:0], test), notices)
 
 
-def _held_out(rest: np.ndarray) -> list[np.ndarray]:
-    """The rows that validate in each fold, as many in all: every fifth, since of every class each prefix has its share.
+def _held_out(rest: np.ndarray, y: np.ndarray, task: Task) -> list[np.ndarray]:
+    """The rows that validate in each fold, as many in all: every fifth, of every class its share to within one row.
 
     The few that are left over train always, so that all folds have one shape and share what is compiled.
     """
+    order = rest if task == "regression" else _by_class(rest, y[rest])
     size = len(rest) // FOLDS
-    folds = [rest[first : size * FOLDS : FOLDS] for first in range(FOLDS)]
+    folds = [order[first : size * FOLDS : FOLDS] for first in range(FOLDS)]
     return folds if len(rest) < MANY else folds[:1]
+
+
+def _by_class(rest: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The rows class by class, in whole fives, then those that these leave over, class by class, too.
+
+    Every fifth has then each class's whole share, and at most one of its up to four rows over. The random order of `parts`
+    would not do: it is periodic in the classes, and every fifth row of a period of five is always of the same class.
+    """
+    over = np.zeros(len(rest), bool)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        over[members[len(members) // FOLDS * FOLDS :]] = True
+    return rest[np.lexsort((labels, over))]

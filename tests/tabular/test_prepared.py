@@ -10,11 +10,11 @@ from bonas.tabular.table import Table, read
 N = 103
 
 
-def table(n=N, holes=(), rare=None):
+def table(n=N, holes=()):
     """A column that numbers the rows, and a target."""
     x = np.arange(n, dtype=float)
     x[list(holes)] = np.nan
-    y = np.where(np.arange(n) % 4 == 0, "rare", "usual") if rare else np.random.default_rng(0).normal(size=n)
+    y = np.random.default_rng(0).normal(size=n)
     return Table("t", {"x": x, "y": y}, target="y")
 
 
@@ -58,11 +58,42 @@ def test_many_rows_have_one_fold():
     assert len(found.folds[0].validation.x) == 480  # a fifth of the four fifths that are left
 
 
-def test_classes_keep_their_share():
-    found = prepare(table(rare=True), 0)
+def of_classes(*counts):
+    """A table with so many rows of each class."""
+    y = np.repeat([f"c{label}" for label in range(len(counts))], counts)
+    return Table("t", {"x": np.arange(len(y), dtype=float), "y": y}, target="y")
+
+
+SHARES = {
+    "a fifth": of_classes(400, 100),
+    "a tenth": of_classes(450, 50),
+    "2:2:1": of_classes(40, 40, 20),
+    "rows over": of_classes(31, 17, 8, 3),
+    "five alike": of_classes(*[50] * 5),
+    "ten alike": of_classes(*[30] * 10),
+    "one fold": of_classes(2000, 500),
+    "wine": read("wine"),
+    "digits": read("digits"),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SHARES)
+def test_every_fold_has_its_share_of_every_class_to_within_one_row(name, seed):
+    found = prepare(SHARES[name], seed)
+    kinds = len(found.columns.classes)
+    rest = np.bincount(found.whole.train.y, minlength=kinds)
     for split in found.folds:
-        for part in (split.train, split.validation, split.test):
-            assert np.mean(part.y == 0) == pytest.approx(0.25, abs=0.07)
+        assert np.abs(np.bincount(split.validation.y, minlength=kinds) - rest / 5).max() <= 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SHARES)
+def test_the_test_rows_have_their_share_of_every_class_to_within_one_row(name, seed):
+    found = prepare(SHARES[name], seed)
+    test = np.bincount(found.whole.test.y, minlength=len(found.columns.classes))
+    whole = test + np.bincount(found.whole.train.y, minlength=len(test))
+    assert np.abs(test - whole / 5).max() <= 1.0
 
 
 def test_test_rows_have_no_part_in_what_stands_for_missing_values():
