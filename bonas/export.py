@@ -20,7 +20,7 @@ def optuna(
     """The Optuna study that now holds all trials of a study of ours: `optuna-dashboard STORAGE` shows it.
 
     storage: the path of an SQLite file, a URL of a database as Optuna takes it, or an Optuna storage; by default the file
-        `<study>.optuna.db` beside the study.
+        beside the study that has its name with the ending `.optuna.db`. The file of a study of ours is refused.
     name: of the Optuna study, by default that of the study's file. One that is there already is a ValueError, unless
         `overwrite` has it deleted first.
 
@@ -31,8 +31,7 @@ def optuna(
         import optuna as package
     except ImportError as problem:
         raise ImportError("exporting to Optuna needs it: pip install bonas[optuna]") from problem
-    storage = study.path.with_name(study.path.name + ".optuna.db") if storage is None else storage
-    storage = f"sqlite:///{Path(storage)}" if isinstance(storage, os.PathLike) else storage
+    storage = _address(study, study.path.with_suffix(".optuna.db") if storage is None else storage)
     storage, name = package.storages.get_storage(storage), name or study.path.stem
     if name in package.get_all_study_names(storage):
         if not overwrite:
@@ -42,6 +41,28 @@ def optuna(
     made = package.create_study(storage=storage, study_name=name, direction=direction)
     made.add_trials([_trial(record, study.space) for record in study.trials])
     return made
+
+
+def _address(study: "Study", storage: Any) -> Any:
+    """The storage as Optuna takes it: a path becomes a URL. A ValueError where its tables would come into a study of ours."""
+    if not isinstance(storage, (str, os.PathLike)):
+        return storage
+    address = str(storage) if "://" in str(storage) else f"sqlite:///{Path(storage)}"
+    if address.startswith("sqlite") and (file := address.partition(":///")[2].partition("?")[0]):
+        taken = Path(file)
+        if taken.resolve() == study.path.resolve() or _is_study(taken):
+            raise ValueError(f"{taken} is a study of bonas, not of Optuna: export to another file")
+    return address
+
+
+def _is_study(path: Path) -> bool:
+    """Whether the header of a file says that it is a study: bytes 68 to 71 of an SQLite file name its program."""
+    from bonas.study.file import APPLICATION
+
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(72)[68:] == APPLICATION.to_bytes(4, "big")
 
 
 def _trial(record: "Record", space: "Space") -> Any:

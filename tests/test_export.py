@@ -101,8 +101,27 @@ def test_a_queued_trial_is_what_optuna_tries_next(loaded):
 def test_the_storage_is_beside_the_study_by_default(study, tmp_path):
     made = bonas.export.optuna(study)
     assert made.study_name == "some"
-    assert (tmp_path / "some.db.optuna.db").exists()
-    assert len(optuna.load_study(study_name="some", storage=f"sqlite:///{tmp_path / 'some.db.optuna.db'}").trials) == 5
+    assert (tmp_path / "some.optuna.db").exists()
+    assert len(optuna.load_study(study_name="some", storage=f"sqlite:///{tmp_path / 'some.optuna.db'}").trials) == 5
+
+
+def test_a_path_may_be_text(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in ("beside.db", str(tmp_path / "whole.db")):
+        bonas.export.optuna(study, path)
+        assert len(optuna.load_study(study_name="some", storage=f"sqlite:///{tmp_path / path}").trials) == 5
+
+
+def test_no_study_of_ours_is_written_to(study, tmp_path, monkeypatch):
+    """Neither its own file, by whatever name, nor another's."""
+    monkeypatch.chdir(tmp_path)
+    with bonas.Study(tmp_path / "other.db", SPACE):
+        pass
+    (tmp_path / "link.db").symlink_to(study.path)
+    for storage in (study.path, "some.db", f"sqlite:///{study.path}", "sqlite:///some.db?timeout=3", "link.db", "other.db"):
+        with pytest.raises(ValueError, match="is a study of bonas, not of Optuna"):
+            bonas.export.optuna(study, storage)
+    assert len(study.trials) == 5
 
 
 def test_a_study_of_that_name_is_kept_unless_told_otherwise(study, tmp_path):
