@@ -21,6 +21,7 @@ from bonas.tabular.table import Table, read, table_of
 
 SCHEMA = 1
 _ROWS = 4096  # predicted at once: hundreds of networks of these take some tens of megabytes
+_SQLITE = b"SQLite format 3\0"  # how the file of a study begins
 _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"relu": lambda z: np.maximum(z, 0.0), "tanh": np.tanh}
 
 
@@ -148,11 +149,13 @@ def save(path: Path, found: Found) -> None:
 
 
 def load(study: str | os.PathLike) -> Found:
-    """The networks that a search found: of a study, beside which they are kept, or of their own file.
+    """The networks that a search found: of the path of a study, beside which they are kept, or of their own file.
 
     A file from a stranger cannot run code: it holds numbers and JSON, and a pickled object is refused.
     """
     path = Path(study) if Path(study).name.endswith(".npz") else path_of(study)
+    if path != Path(study) and not _may_be_study(Path(study)):
+        raise ValueError(f"{study} is neither a study nor the networks of one: give the file of the study, or {path.name}")
     if not path.is_file():
         known = Path(study).is_file()
         why = f"the search has not ended: bonas resume {study} goes on with it" if known else "there is no such study either"
@@ -167,6 +170,14 @@ def load(study: str | os.PathLike) -> Found:
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise ValueError(f"{path} does not hold networks that bonas kept: {problem}") from problem
     return Found(head["about"], columns, groups)
+
+
+def _may_be_study(path: Path) -> bool:
+    """Whether a file is SQLite's, or still empty; one that is not there may have been moved away from its networks."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) in (_SQLITE, b"")
 
 
 def _group(path: Path, i: int, described: dict[str, Any]) -> Group:

@@ -160,3 +160,11 @@ def test_a_study_without_networks_says_how_to_get_them(tmp_path):
         kept.load(tmp_path / "s.db")
     with pytest.raises(FileNotFoundError, match="there is no such study either"):
         kept.load(tmp_path / "other.db")
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.html"])
+def test_files_of_the_same_name_that_are_no_study_are_refused(found, tmp_path, name):
+    kept.save(kept.path_of(tmp_path / "s.db"), found)
+    (tmp_path / name).write_text("a,c,y\n1,no,2\n")
+    with pytest.raises(ValueError, match="is neither a study nor the networks of one"):
+        kept.load(tmp_path / name)
