@@ -18,6 +18,9 @@ MOST_VALUES = 50
 # Whole numbers that count from 0 or 1 up to at most so many classes, without gaps, are taken for labels.
 MOST_LABELS = 20
 _LEAST = 3  # rows of a class, so that training, validation and test may each have one
+# Share of rows, missing and not, from which on an input of its own says where a column has gaps: scaled to a deviation of 1,
+# one that hardly ever varies is far from all others where it does.
+_OFTEN = 0.05
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -28,6 +31,13 @@ class Column:
     name: str
     values: tuple[str, ...] = ()  # of a category; none for a number
     fill: float | str | None = None  # what stands for a missing cell; None: it is refused
+    gaps: bool = False  # whether an input of its own, zero or one, says where a cell is missing
+
+    @property
+    def names(self) -> list[str]:
+        """Of the numbers that it becomes."""
+        said = [f"{self.name} is missing"] if self.gaps else []
+        return [*([f"{self.name}={value}" for value in self.values] or [self.name]), *said]
 
 
 @dataclass(frozen=True)
@@ -42,10 +52,8 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the numbers that networks see: "age", "colour=red", "colour=blue"."""
-        return tuple(
-            name for column in self.inputs for name in ([f"{column.name}={v}" for v in column.values] or [column.name])
-        )
+        """Of the numbers that networks see: "age", "age is missing", "colour=red", "colour=blue"."""
+        return tuple(name for column in self.inputs for name in column.names)
 
     def to_json(self) -> dict[str, Any]:
         """What a file keeps of it."""
@@ -54,7 +62,9 @@ class Columns:
     @staticmethod
     def from_json(made: dict[str, Any]) -> "Columns":
         """The inverse of `to_json`."""
-        inputs = tuple(Column(each["name"], tuple(each["values"]), each["fill"]) for each in made["inputs"])
+        inputs = tuple(
+            Column(each["name"], tuple(each["values"]), each["fill"], each.get("gaps", False)) for each in made["inputs"]
+        )
         return Columns(made["target"], made["task"], tuple(made["classes"]), inputs, tuple(made["unused"]))
 
 
@@ -74,28 +84,44 @@ def infer(
         raise ValueError(f"a task is one of {', '.join(TASKS)}; got {task!r}")
     chosen, classes = _task(table, target, task)
     inputs = [_column(table, name, name in categorical) for name in table.columns if name not in (target, *drop)]
-    constant = [column.name for column in inputs if _is_constant(table, column)]
-    kept = tuple(column for column in inputs if column.name not in constant)
+    empty = [column.name for column in inputs if _missing(table, column).all()]
+    constant = [column.name for column in inputs if column.name not in empty and _is_constant(table, column)]
+    kept = tuple(column for column in inputs if column.name not in (*empty, *constant))
+    left = {why: names for why, names in (("empty", empty), ("constant", constant)) if names}
     if not kept:
-        raise ValueError(f"{table.source} has no column to learn from beside the target {target!r}")
-    notices = [f"left out, since constant: {_quoted(constant)}"] if constant else []
+        why = f"all others are {' or '.join(left)}" if left else "there is no other"
+        raise ValueError(f"{table.source} has no column to learn from beside the target {target!r}: {why}")
+    notices = [f"left out, since {why}: {_quoted(names)}" for why, names in left.items()]
     if one_hot := [column.name for column in kept if column.values]:
         notices.append(f"taken as categories: {_quoted(one_hot)}")
-    return Columns(target, chosen, classes, kept, (*drop, *constant)), notices
+    return Columns(target, chosen, classes, kept, (*drop, *empty, *constant)), notices
 
 
-def with_fills(columns: Columns, table: Table, rows: np.ndarray, impute: bool) -> Columns:
-    """The columns with what stands for missing cells, found in those rows: the median, or the most frequent value.
+def with_fills(columns: Columns, table: Table, rows: np.ndarray, impute: bool) -> tuple[Columns, list[str]]:
+    """The columns with what stands for missing cells, the median or the most frequent value of those rows; and what a person
+    should know about it.
 
+    Where cells are often missing, where they are is an input, too: it may tell more than what they would have held.
     Without `impute` a table with missing cells is refused, and all its columns that have any are named.
     """
+    gone = {column.name: _missing(table, column) for column in columns.inputs}
+    gaps = {name: where for name, where in gone.items() if where.any()}
     if not impute:
-        gaps = [(column.name, _missing(table, column)) for column in columns.inputs]
-        told = [f"{name!r} ({gone.sum()}, first in {table.where(int(gone.argmax()))})" for name, gone in gaps if gone.any()]
-        if told:
-            raise ValueError(f"{table.source} has missing values in {', '.join(told)}; --impute fills them in")
-        return columns
-    return replace(columns, inputs=tuple(replace(column, fill=_fill(table, column, rows)) for column in columns.inputs))
+        _check_whole(table, gaps)
+        return columns, []
+    often = [name for name, where in gaps.items() if _OFTEN <= where[rows].mean() <= 1.0 - _OFTEN]
+    made = [replace(each, fill=_fill(table, each, rows), gaps=each.name in often) for each in columns.inputs]
+    counts = ", ".join(f"{name!r} ({where.sum()})" for name, where in gaps.items())
+    notices = [f"missing values filled in: {counts}"] if gaps else []
+    if often:
+        notices.append(f"inputs of their own say where they were missing: {_quoted(often)}")
+    return replace(columns, inputs=tuple(made)), notices
+
+
+def _check_whole(table: Table, gaps: dict[str, np.ndarray]) -> None:
+    if gaps:
+        told = [f"{name!r} ({where.sum()}, first in {table.where(int(where.argmax()))})" for name, where in gaps.items()]
+        raise ValueError(f"{table.source} has missing values in {', '.join(told)}; --impute fills them in")
 
 
 def targets(columns: Columns, table: Table) -> np.ndarray:
@@ -117,8 +143,7 @@ def encode(columns: Columns, table: Table, *, drop: Sequence[str] = ()) -> np.nd
         raise ValueError(
             f"{table.source} has {_quoted(extra)}, which the network was not trained on; --drop NAME leaves a column out"
         )
-    parts = [_one_hot(table, each) if each.values else _numbers(table, each)[:, None] for each in columns.inputs]
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    return np.concatenate([_inputs(table, each) for each in columns.inputs], axis=1).astype(np.float32)
 
 
 def _checked_target(table: Table, target: str | None, elsewhere: Sequence[str]) -> str:
@@ -162,6 +187,12 @@ def _parsed(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _missing(table: Table, column: Column) -> np.ndarray:
     cells = table.columns[column.name]
     return _text(cells) == "" if column.values else np.isnan(_parsed(cells)[0])
+
+
+def _inputs(table: Table, column: Column) -> np.ndarray:
+    """The numbers (n, c) that a column becomes, in the order of its names."""
+    found = _one_hot(table, column) if column.values else _numbers(table, column)[:, None]
+    return np.column_stack([found, _missing(table, column)]) if column.gaps else found
 
 
 def _numbers(table: Table, column: Column) -> np.ndarray:
@@ -215,11 +246,13 @@ def _column(table: Table, name: str, categorical: bool) -> Column:
 
 
 def _is_constant(table: Table, column: Column) -> bool:
+    """Whether all cells hold the same; a missing one is not like the others."""
+    if _missing(table, column).any():
+        return False
     if column.values:
         return len(column.values) < 2
     values = _parsed(table.columns[column.name])[0]
-    seen = values[~np.isnan(values)]
-    return not len(seen) or bool((seen == seen[0]).all())
+    return bool((values == values[0]).all())
 
 
 def _fill(table: Table, column: Column, rows: np.ndarray) -> float | str:
@@ -286,7 +319,8 @@ def _check_classes(table: Table, target: str, cells: np.ndarray, classes: tuple[
             "pass --task regression if these are values"
         )
     if times[rarest] < _LEAST:
+        rows = "1 row" if times[rarest] == 1 else f"{times[rarest]} rows"
+        advice = "" if _parsed(cells)[1].any() else "; pass --task regression if these are values"
         raise ValueError(
-            f"{table.source}: class {str(names[rarest])!r} of the target {target!r} has {times[rarest]} rows; "
-            f"each needs {_LEAST}"
+            f"{table.source}: class {str(names[rarest])!r} of the target {target!r} has {rows}; each needs {_LEAST}{advice}"
         )

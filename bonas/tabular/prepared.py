@@ -42,10 +42,10 @@ def prepare(table: Table, seed: int, *, impute: bool = False, **how) -> Prepared
     y = targets(columns, table)
     blank = Examples(np.zeros((len(y), 1), np.float32), y, columns.task, ("",), columns.classes)
     rest, _, test = parts(blank, seed, (1.0 - TEST_SHARE, 0.0, TEST_SHARE))
-    columns = with_fills(columns, table, rest, impute)
+    columns, told = with_fills(columns, table, rest, impute)
     examples = blank._replace(x=encode(columns, table, drop=columns.unused), names=columns.names)
     folds = [cut(examples, np.setdiff1d(rest, held), held, test) for held in _held_out(rest, y, columns.task)]
-    return Prepared(columns, folds, cut(examples, rest, rest[:0], test), notices)
+    return Prepared(columns, folds, cut(examples, rest, rest[:0], test), [*notices, *told])
 
 
 def _held_out(rest: np.ndarray, y: np.ndarray, task: Task) -> list[np.ndarray]:

@@ -50,7 +50,7 @@ def test_dropped_columns_are_not_looked_at(tmp_path):
 
 
 def test_columns_survive_json(mixed):
-    columns = with_fills(infer(mixed, target="y")[0], mixed, EVERY, True)
+    columns = with_fills(infer(mixed, target="y")[0], mixed, EVERY, True)[0]
     assert Columns.from_json(json.loads(json.dumps(columns.to_json()))) == columns
 
 
@@ -106,9 +106,43 @@ def test_missing_values_are_refused_with_their_columns(tmp_path):
 
 def test_missing_values_are_filled_in_from_the_rows_given(tmp_path):
     table = csv(tmp_path, HOLES)
-    columns = with_fills(infer(table, target="y")[0], table, np.array([0, 2]), True)
+    columns, notices = with_fills(infer(table, target="y")[0], table, np.array([0, 2]), True)
     assert [column.fill for column in columns.inputs] == [2.5, "red"]
-    np.testing.assert_array_equal(encode(columns, table), [[1, 0, 1], [2.5, 1, 0], [4, 0, 1], [8, 0, 1]])
+    np.testing.assert_array_equal(encode(columns, table)[:, :3], [[1, 0, 1], [2.5, 1, 0], [4, 0, 1], [8, 0, 1]])
+    assert notices[0] == "missing values filled in: 'age' (1), 'colour' (1)"
+
+
+def test_where_values_are_often_missing_is_an_input(tmp_path):
+    table = csv(tmp_path, HOLES)
+    columns, notices = with_fills(infer(table, target="y")[0], table, EVERY, True)
+    assert columns.names == ("age", "age is missing", "colour=blue", "colour=red", "colour is missing")
+    np.testing.assert_array_equal(encode(columns, table)[:, [1, 4]], [[0, 0], [1, 0], [0, 1], [0, 0]])
+    assert notices[1] == "inputs of their own say where they were missing: 'age', 'colour'"
+    assert Columns.from_json(json.loads(json.dumps(columns.to_json()))) == columns
+
+
+def test_a_value_that_is_rarely_missing_is_filled_in_alone():
+    x = np.arange(100.0)
+    x[:3] = np.nan
+    table = Table("t", {"x": x, "y": np.arange(100.0)})
+    assert with_fills(infer(table, target="y")[0], table, np.arange(100), True)[0].names == ("x",)
+
+
+@pytest.mark.parametrize("cell", ["1", "yes"])
+def test_a_column_of_one_value_and_gaps_is_not_constant(tmp_path, cell):
+    table = csv(tmp_path, f"x,z,y\n{cell},1,0.5\n,2,1.5\n{cell},3,2.5\n,4,3.5\n")
+    columns, notices = infer(table, target="y")
+    assert not any("constant" in notice for notice in notices)
+    with pytest.raises(ValueError, match=r"missing values in 'x' \(2, first in row 2"):
+        with_fills(columns, table, EVERY, False)
+    filled = with_fills(columns, table, EVERY, True)[0]
+    np.testing.assert_array_equal(encode(filled, table)[:, filled.names.index("x is missing")], [0, 1, 0, 1])
+
+
+def test_empty_columns_are_left_out_and_named(tmp_path):
+    table = csv(tmp_path, "x,note,y\n1,,0.5\n2,,1.5\n3,,2.5\n")
+    columns, notices = infer(table, target="y")
+    assert (columns.names, columns.unused, notices) == (("x",), ("note",), ["left out, since empty: 'note'"])
 
 
 # New rows
@@ -156,7 +190,9 @@ def test_more_columns_can_be_dropped(mixed, tmp_path):
         ("x,y\n1,2\n2,many\n", {"target": "y"}, "mixes numbers and text.*--task classification"),
         ("x,y\n1,2\n2,many\n", {"target": "y", "task": "regression"}, "'many' is not a number"),
         ("x,y\n1,2\nabc,3\n", {"target": "y"}, r"column 'x' holds numbers, but 'abc' in row 2 \(line 3\)"),
-        ("x,y\n1,2\n1,3\n", {"target": "y"}, "no column to learn from"),
+        ("x,y\n1,2\n1,3\n", {"target": "y"}, "no column to learn from beside the target 'y': all others are constant"),
+        ("x,z,y\n1,,2\n1,,3\n", {"target": "y"}, "all others are empty or constant"),
+        ("x,y\n1,2\n2,3\n", {"target": "y", "drop": ("x",)}, "no column to learn from.*: there is no other"),
         ("x,y\n1,2\n2,3\n", {"target": "y", "drop": ("w",)}, "--drop: .* has no column 'w'"),
         ("x,y\n1,2\n2,3\n", {"target": "y", "drop": ("y",)}, "can be neither categorical nor dropped"),
         ("x,y\n1,2\n2,3\n", {"target": "y", "task": "clustering"}, "a task is one of"),
@@ -175,5 +211,11 @@ def test_text_of_too_many_values_is_refused():
 
 
 def test_a_class_of_one_row_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="class 'b' of the target 'y' has 1 rows"):
+    with pytest.raises(ValueError, match=r"class 'b' of the target 'y' has 1 row; each needs 3$"):
         infer(csv(tmp_path, "x,y\n" + "".join(f"{i},a\n" for i in range(9)) + "9,b\n"), target="y")
+
+
+def test_counts_taken_for_classes_are_told_to_be_values(tmp_path):
+    counts = "".join(f"{i},{count}\n" for i, count in enumerate([0, 1, 2, 3] * 5 + [4]))
+    with pytest.raises(ValueError, match=r"class '4' .* has 1 row; each needs 3; pass --task regression if these are values"):
+        infer(csv(tmp_path, "x,y\n" + counts), target="y")
