@@ -3,6 +3,7 @@
 import csv
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from bonas.study.store import Record
@@ -10,7 +11,8 @@ from bonas.study.store import Record
 if TYPE_CHECKING:
     import pandas
 
-_FIRST, _LAST = ("number", "state", "value"), ("cost", "error", "asked", "begun", "ended", "worker")
+_TIMES = ("asked", "begun", "ended")
+_FIRST, _LAST = ("number", "state", "value"), ("cost", "error", *_TIMES, "worker")
 
 
 def columns(names: Sequence[str]) -> list[str]:
@@ -28,17 +30,24 @@ def _row(record: Record) -> dict[str, Any]:
 
 
 def frame(records: Sequence[Record], names: Sequence[str]) -> "pandas.DataFrame":
-    """One row a trial; a parameter that is inactive there is missing."""
+    """One row a trial; a parameter that is inactive there is missing, and times are in UTC."""
     try:
         import pandas
     except ImportError:
         raise ImportError("study.frame() needs pandas: pip install 'bonas[pandas]'; study.csv(path) does not") from None
-    return pandas.DataFrame([_row(record) for record in records], columns=columns(names)).set_index("number")
+    made = pandas.DataFrame([_row(record) for record in records], columns=columns(names)).set_index("number")
+    times = {name: pandas.to_datetime(made[name].astype(float), unit="s", utc=True) for name in _TIMES}
+    return made.assign(**times)
 
 
 def write_csv(records: Sequence[Record], names: Sequence[str], path: str | os.PathLike) -> None:
-    """The same as a file; what is missing is empty."""
+    """The same as a file; what is missing is empty, and times are those of ISO 8601."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns(names), restval="")
         writer.writeheader()
-        writer.writerows(_row(record) for record in records)
+        writer.writerows(_row(record) | _times(record) for record in records)
+
+
+def _times(record: Record) -> dict[str, str]:
+    known = {name: getattr(record, name) for name in _TIMES}
+    return {name: datetime.fromtimestamp(time, UTC).isoformat() for name, time in known.items() if time is not None}
