@@ -1,5 +1,6 @@
 """Spaces written for ConfigSpace (Lindauer et al. 2019) as spaces of ours."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -45,7 +46,8 @@ class Either:
 def from_configspace(configspace: Any) -> Space:
     """The space of a ConfigSpace.ConfigurationSpace: the same names, ranges, scales, options and conditions.
 
-    Ordinals become a Choice, whose options have no order for a model, and a constant a Choice of one option. Default
+    An ordinal becomes a Choice, whose options have no order for a model, with a warning: where the order matters, search an
+    Int of positions instead, and look the option up in the objective. A constant becomes a Choice of one option. Default
     values are dropped. What a Space cannot say is a ValueError: forbidden clauses, priors and weights, and conditions that
     hold although a parameter they look at is inactive (there, a Space has the child inactive as well).
     """
@@ -73,6 +75,9 @@ def _parameter(name: str, given: Any) -> Parameter:
     if kind == "UniformInteger":
         return Int(int(given.lower), int(given.upper), log=given.log)
     if kind == "Ordinal":
+        warnings.warn(
+            f"parameter {name!r}: the order of its options is lost; the model takes each for unlike the others", stacklevel=4
+        )
         return Choice(*given.sequence)
     if kind == "Constant":
         return Choice(given.value)

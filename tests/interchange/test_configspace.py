@@ -11,6 +11,7 @@ from bonas.interchange import from_configspace
 cs = pytest.importorskip("ConfigSpace")
 
 SAMPLES = 200
+LOST = "ignore:parameter 'size'. the order:UserWarning"
 
 
 def network():
@@ -38,6 +39,7 @@ def network():
     return space
 
 
+@pytest.mark.filterwarnings(LOST)
 def test_samples_of_theirs_are_points_of_ours_with_the_same_parameters_active():
     theirs = network()
     ours = from_configspace(theirs)
@@ -52,6 +54,7 @@ def test_samples_of_theirs_are_points_of_ours_with_the_same_parameters_active():
                 assert decoded[name] == value
 
 
+@pytest.mark.filterwarnings(LOST)
 def test_samples_of_ours_are_legal_for_theirs():
     theirs = network()
     ours = from_configspace(theirs)
@@ -59,6 +62,7 @@ def test_samples_of_ours_are_legal_for_theirs():
         cs.Configuration(theirs, values=ours.decode(row)).check_valid_configuration()
 
 
+@pytest.mark.filterwarnings(LOST)
 def test_ranges_scales_and_options_are_kept():
     ours = from_configspace(network()).parameters
     assert (ours["rate"].low, ours["rate"].high, ours["rate"].log) == (1e-5, 1.0, True)
@@ -68,8 +72,15 @@ def test_ranges_scales_and_options_are_kept():
     assert ours["version"].names == (3,)
 
 
+@pytest.mark.filterwarnings(LOST)
 def test_the_same_configspace_gives_equal_spaces():
     assert from_configspace(network()) == from_configspace(network())
+
+
+def test_an_order_that_is_lost_is_told():
+    with pytest.warns(UserWarning, match="parameter 'size': the order of its options is lost") as told:
+        from_configspace(cs.ConfigurationSpace({"size": cs.OrdinalHyperparameter("size", ["small", "large"])}))
+    assert told[0].filename == __file__
 
 
 def conditional(*make):
