@@ -59,7 +59,7 @@ class File:
 
     def __init__(self, path: str | os.PathLike, *, create: bool):
         self.path = Path(path)
-        self._lock = threading.RLock()
+        self._lock, self._open = threading.RLock(), True
         _check_place(self.path, create)
         self.readonly = self.path.exists() and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
         with plainly(self.path):
@@ -126,9 +126,17 @@ class File:
                 time.sleep(0.01)
 
     @contextmanager
+    def _held(self) -> Iterator[None]:
+        """No other thread uses the connection meanwhile, and it is still there."""
+        with self._lock, plainly(self.path):
+            if not self._open:
+                raise StudyError(f"the study {self.path} is closed; open it again to go on")
+            yield
+
+    @contextmanager
     def reading(self) -> Iterator[None]:
         """One view of the file, whatever others write meanwhile."""
-        with self._lock, plainly(self.path):
+        with self._held():
             if self._db.in_transaction:
                 yield
                 return
@@ -145,7 +153,7 @@ class File:
             raise StudyError(
                 f"{self.path} can only be read: it, or its folder, may not be written to; copy it elsewhere to go on"
             )
-        with self._lock, plainly(self.path):
+        with self._held():
             if self._db.in_transaction:
                 yield self._db
                 return
@@ -160,16 +168,17 @@ class File:
 
     def rows(self, query: str, *values) -> list[sqlite3.Row]:
         """What a query finds."""
-        with self._lock, plainly(self.path):
+        with self._held():
             return self._db.execute(query, values).fetchall()
 
     def row(self, query: str, *values) -> sqlite3.Row | None:
         """The first that a query finds."""
-        with self._lock, plainly(self.path):
+        with self._held():
             return self._db.execute(query, values).fetchone()
 
     def close(self) -> None:
         with self._lock:
+            self._open = False
             self._db.close()
 
 
