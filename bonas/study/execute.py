@@ -1,5 +1,6 @@
 """Evaluating the trials of a study, one after the other or many at once: a new point is asked whenever a worker is free."""
 
+import math
 import secrets
 import threading
 import time
@@ -7,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager, suppress
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bonas.study.file import StudyError
 from bonas.study.store import Record
 from bonas.study.trial import Asked
 from bonas.study.work import DEATHS, Outcome, can_interrupt, work
-from bonas.study.workers import Here, Processes, chosen, is_death
+from bonas.study.workers import Here, NotThere, Processes, chosen, is_death
 
 if TYPE_CHECKING:
     from bonas.study.study import Study
@@ -124,9 +126,9 @@ class Evaluating:
         if self._limit:
             self._overtime(self._limit)
         if problems:
-            raise _failed(problems[0]) from problems[0]
+            raise _failed(problems[0]) from (None if isinstance(problems[0], NotThere) else problems[0])
         if len(self._failures) >= FAILURES:
-            raise StudyError(summary(self._failures))
+            raise StudyError(f"{summary(self._failures)}. `bonas report {self._study.path}` shows where")
 
     def _survives(self, problem: BaseException) -> bool:
         """Whether the executor can go on: a cluster, or processes of our own, after the death of a worker."""
@@ -204,13 +206,24 @@ class Evaluating:
 
 
 def _failed(problem: BaseException) -> StudyError:
+    if isinstance(problem, NotThere):  # a worker's, which says it all
+        return StudyError(str(problem))
     return StudyError(f"the executor failed, and its trials are back in the queue ({problem!r})")
 
 
 def summary(failures: list[str]) -> str:
     """Why the last evaluations failed, the most frequent reason first."""
     counted = "; ".join(f"{n} × {error}" for error, n in Counter(failures).most_common(3))
-    return f"{len(failures)} trials in a row have failed: {counted}. Their tracebacks are in study.trials"
+    return f"{len(failures)} trials in a row have failed: {counted}"
+
+
+def check_limits(*, trials: Any, seconds: Any, trial_seconds: Any) -> None:
+    """A ValueError where trials are no whole number of at least 1, or seconds no finite number above 0; None is no limit."""
+    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, Integral) or trials < 1):
+        raise ValueError(f"trials is a whole number of at least 1; got {trials!r}")
+    for name, value in (("seconds", seconds), ("trial_seconds", trial_seconds)):
+        if value is not None and not (isinstance(value, Real) and 0.0 < value < math.inf):
+            raise ValueError(f"{name} is a number above 0; got {value!r}")
 
 
 def optimise(
@@ -223,8 +236,6 @@ def optimise(
     **limits: Any,
 ) -> None:
     """Evaluate the objective at the study's trials, where the executor has it."""
-    if trial_seconds is not None and not trial_seconds > 0.0:
-        raise ValueError(f"trial_seconds is a number above 0; got {trial_seconds}")
     chosen_executor, room = chosen(executor, workers, objective)
     if isinstance(chosen_executor, Here) and trial_seconds is not None and not can_interrupt():
         raise ValueError("an evaluation cannot be interrupted in this thread: trial_seconds needs a process, workers=1")

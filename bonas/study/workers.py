@@ -78,7 +78,7 @@ class _Place:
             self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_follow_the_parent)
             with _deaf():
                 self._number = self._pool.submit(os.getpid)
-        self.future = self._pool.submit(function, *args, **kwargs)
+        self.future = self._pool.submit(_unpacked, pickle.dumps((function, args, kwargs)))
         return self.future
 
     def kill(self) -> None:
@@ -89,6 +89,22 @@ class _Place:
         with suppress(ProcessLookupError, BrokenExecutor):
             os.kill(number.result(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+class NotThere(StudyError):
+    """A worker process does not know what it was sent."""
+
+
+def _unpacked(packed: bytes) -> Any:
+    """What a call that was packed returns. Unpacked here and not by the pool, which would die of what it cannot find."""
+    try:
+        function, args, kwargs = pickle.loads(packed)
+    except Exception as problem:
+        raise NotThere(
+            f"a worker process cannot find the objective, or what it needs ({problem}), and its trials are back in the queue: "
+            'define it at the top level of a module, and not under `if __name__ == "__main__":`'
+        ) from None
+    return function(*args, **kwargs)
 
 
 @contextmanager
@@ -124,10 +140,16 @@ def chosen(executor: Executor | None, workers: int | None, objective: Callable[.
     if executor is None and workers is not None:
         _check_sendable(objective)
         return Processes(workers), workers
-    room = workers or getattr(executor, "_max_workers", None)
-    if executor is None or room is None:
+    room = workers or getattr(executor, "_max_workers", None) or _threads_of_cluster(executor)
+    if executor is None or not room:
         raise ValueError("this executor does not say how many tasks it runs at once: give workers= too")
     return executor, room
+
+
+def _threads_of_cluster(executor: Executor | None) -> int:
+    """How many tasks Dask's executor runs at once, by its client; 0 where it has no workers, or is another executor."""
+    threads = getattr(getattr(executor, "_client", None), "nthreads", None)
+    return sum(threads().values()) if callable(threads) else 0
 
 
 def _check_sendable(objective: Callable[..., Any]) -> None:

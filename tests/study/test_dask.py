@@ -49,7 +49,7 @@ def test_a_worker_killed_in_the_middle_of_a_trial_costs_nothing(client, tmp_path
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    study.optimise(objectives.known_worker, trials=12, executor=client.get_executor(), workers=3, progress=False)
+    study.optimise(objectives.known_worker, trials=12, executor=client.get_executor(), progress=False)
     killer.join()
     trials = study.trials
     assert [record.state for record in trials] == ["told"] * 12

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 from study import objectives
@@ -16,7 +16,7 @@ from study.objectives import SPACE, loss
 import bonas
 from bonas.search import random
 from bonas.study import StudyError
-from bonas.study.workers import Processes
+from bonas.study.workers import Processes, chosen
 
 BY_CHANCE = random(SPACE)
 
@@ -294,7 +294,11 @@ def test_of_two_who_evaluate_a_trial_the_first_counts(tmp_path):
 def test_wrong_settings_are_refused(tmp_path):
     study = begin(tmp_path)
     for settings, words in (
-        ({"trials": 0}, "trials must be at least 1"),
+        ({"trials": 0}, "trials is a whole number of at least 1"),
+        ({"trials": 2.5}, "trials is a whole number of at least 1; got 2.5"),
+        ({"trials": True}, "trials is a whole number"),
+        ({"seconds": -1}, "seconds is a number above 0; got -1"),
+        ({"seconds": float("nan")}, "seconds is a number above 0"),
         ({"workers": 0}, "workers is a whole number"),
         ({"trial_seconds": 0.0}, "trial_seconds is a number above 0"),
         ({"executor": Processes(1)}, "give workers= too"),
@@ -350,3 +354,45 @@ def test_what_is_typed_into_an_interpreter_is_not_sent_to_processes(tmp_path):
     done = subprocess.run([sys.executable, "-c", typed], env=environment, capture_output=True, text=True, timeout=300)
     assert "is not known there. Define it by `def` in a file" in done.stderr
     assert bonas.Study(tmp_path / "runs.db").trials == []
+
+
+GUARDED = """
+import sys
+import bonas
+from bonas.search import random
+from study.objectives import SPACE
+if __name__ == "__main__":
+    def inner(config):
+        return 1.0
+    study = bonas.Study(sys.argv[1], SPACE, search=random(SPACE))
+    study.optimise(inner, trials=4, workers=2, progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_an_objective_that_workers_do_not_find_is_named_once_and_spends_no_trial(tmp_path):
+    script, path = tmp_path / "script.py", tmp_path / "runs.db"
+    script.write_text(GUARDED)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, script, path], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1, done.stderr  # the script's own
+    assert "cannot find the objective, or what it needs (Can't get attribute 'inner'" in done.stderr.splitlines()[-1]
+    assert "not under `if __name__" in done.stderr.splitlines()[-1]
+    assert {record.state for record in bonas.Study(path).trials} == {"queued"}
+
+
+def test_the_executor_of_a_cluster_knows_how_many_it_runs_at_once():
+    """By its client, as Dask's does; one whose client knows of no workers is asked about."""
+
+    class Client:
+        def __init__(self, threads):
+            self.nthreads = lambda: threads
+
+    class Cluster(Executor):
+        def __init__(self, threads):
+            self._client = Client(threads)
+
+    assert chosen(Cluster({"tcp://a": 2, "tcp://b": 3}), None, loss)[1] == 5
+    with pytest.raises(ValueError, match="give workers= too"):
+        chosen(Cluster({}), None, loss)

@@ -85,6 +85,7 @@ def test_ten_failures_in_a_row_end_it_with_a_summary(tmp_path):
         study.optimise(breaks, trials=100, progress=False)
     assert "KeyError: 'no such file'" in str(caught.value)
     assert "'text', of type str" in str(caught.value)
+    assert f"`bonas report {study.path}` shows where" in str(caught.value)
     assert len(calls) == 15
     with pytest.raises(StudyError, match="10 trials"):
         study.optimise(breaks, trials=100, progress=False)  # another call has another ten
