@@ -19,7 +19,7 @@ from bonas.search.door import check_search
 from bonas.search.types import Search
 from bonas.spaces import Space
 from bonas.study import tables
-from bonas.study.execute import Event, Watch, optimise
+from bonas.study.execute import Event, Watch, check_limits, optimise
 from bonas.study.file import File, StudyError
 from bonas.study.importance import importance
 from bonas.study.line import line
@@ -125,7 +125,9 @@ class Study:
         """The number of a new trial of this configuration, which is asked before any new point of the search."""
         self._check_whole()
         u = np.asarray(self.space.encode(config), float)
-        return self._store.enqueue(Point(u, write_config(self.space.decode(u)), {"enqueued": True}))
+        # a float as it was given, which need not be what its column of the unit cube decodes to
+        kept = {name: float(config[name]) if isinstance(v, float) else v for name, v in self.space.decode(u).items()}
+        return self._store.enqueue(Point(u, write_config(kept), {"enqueued": True}))
 
     def ask(self) -> Asked:
         """The next trial: the first that waits in the queue or was left by a dead process, else the search's next point."""
@@ -170,10 +172,11 @@ class Study:
     def tell(self, trial: Asked | int, value: float, *, cost: float | None = None) -> None:
         """Keep the value of a trial, and what it cost (default: the seconds since it was asked).
 
-        The first value told counts: a trial that has ended is refused. A value that is not finite is a failure.
+        The first value told counts: a trial that has ended is refused. A value that is not finite is a failure; a cost that is
+        negative or infinite is refused.
         """
         outcome = read(value if cost is None else (value, cost))
-        if outcome.value is None and "returned" in outcome.error:
+        if outcome.value is None and not outcome.error.startswith("the value was"):
             raise ValueError(outcome.error.replace("the objective returned", "told was"))
         self._end(trial, None if math.isnan(outcome.cost) else outcome.cost, value=outcome.value, error=outcome.error)
 
@@ -220,9 +223,8 @@ class Study:
         progress: a line with trials done, the best value, and the time left.
         watch: called with an `Event` whenever a trial is asked, told, failed, stopped or returned to the queue.
         """
-        if trials is not None and trials < 1:
-            raise ValueError(f"trials must be at least 1; got {trials}")
         limits = {"trials": trials, "seconds": seconds, "trial_seconds": trial_seconds}
+        check_limits(**limits)
         with line(trials, self._store.ended(), shown=progress) as show:
             watchers = [each for each in (show, watch) if each]
             optimise(self, objective, executor=executor, workers=workers, watch=_all(watchers), **limits)

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 
 import jax
 import numpy as np
@@ -153,6 +154,36 @@ def test_a_value_that_is_not_finite_is_a_failure(value, tmp_path):
     study = begin(tmp_path)
     study.tell(study.ask(), value)
     assert study.trials[0].error == f"the value was {float(value)}"
+
+
+@pytest.mark.parametrize("cost", [-1, -np.inf, np.inf])
+def test_a_cost_that_is_none_is_refused_and_the_value_may_be_told_again(cost, tmp_path):
+    study = begin(tmp_path)
+    trial = study.ask()
+    with pytest.raises(ValueError, match="the cost was"):
+        study.tell(trial, 1.0, cost=cost)
+    study.tell(trial, 1.0, cost=2.0)
+    assert study.trials[0].value == 1.0
+
+
+def test_a_configuration_is_evaluated_as_it_was_enqueued(tmp_path):
+    """Of the floats between 0.001 and 1000 not all are what their columns decode to."""
+    space = bonas.Space(x=bonas.Float(1e-3, 1e3, log=True), n=bonas.Int(1, 5), k=bonas.Choice("x", "y"))
+    with bonas.Study(tmp_path / "runs.db", space, search=random(space)) as study:
+        given = [{"x": x, "n": 3, "k": "y"} for x in (1.0, 0.1, 0.3, 7, 1000.0)]
+        for config in given:
+            study.enqueue(config)
+        assert [study.ask().config for _ in given] == given
+        assert [record.u for record in study.trials] == [tuple(space.encode(config).tolist()) for config in given]
+        assert all(isinstance(record.config["x"], float) for record in study.trials)
+
+
+def test_a_closed_study_says_so(tmp_path):
+    study = begin(tmp_path)
+    study.close()
+    for use in (study.ask, lambda: study.trials, lambda: study.tell(0, 1.0), lambda: study.note("a", 1), lambda: study.best):
+        with pytest.raises(StudyError, match="is closed"):
+            use()
 
 
 def test_enqueued_configurations_come_first_and_in_order(tmp_path):
@@ -331,6 +362,20 @@ def test_tables_have_a_row_a_trial_and_a_column_a_parameter(tmp_path):
         assert record.config["value"] == float(row["config.value"]) == series["config.value"]
         assert (record.value is None) == (row["value"] == "") == np.isnan(series["value"])
         assert ("c" in record.config) == (row["c"] != "") == (not np.isnan(series["c"]))
+        for name in ("asked", "begun", "ended"):
+            read = datetime.fromisoformat(row[name])
+            assert read.utcoffset() == series[name].utcoffset() == timedelta(0)
+            assert abs(read.timestamp() - getattr(record, name)) < 1e-5
+            assert abs(series[name].timestamp() - getattr(record, name)) < 1e-5
+
+
+def test_times_that_are_not_there_yet_are_missing(tmp_path):
+    study = begin(tmp_path)
+    study.enqueue({"a": 0.5, "b": 0.5})
+    study.csv(tmp_path / "runs.csv")
+    with open(tmp_path / "runs.csv", newline="", encoding="utf-8") as file:
+        assert [row["asked"] for row in csv.DictReader(file)] == [""]
+    assert study.frame()["asked"].isna().all()
 
 
 @pytest.mark.slow
