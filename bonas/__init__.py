@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bonas import search as search
     from bonas import study as study
     from bonas import surrogates as surrogates
+    from bonas import tabular as tabular
     from bonas.acquire import ei as ei
     from bonas.acquire import greedy as greedy
     from bonas.acquire import lcb as lcb
@@ -67,7 +68,9 @@ _ROOMS = (  # modules that are names of their own
     "search",
     "study",
     "surrogates",
+    "tabular",
 )
+_BENEATH = ("data", "linalg", "spaces")  # modules that are found, too; most of their names stand below
 _HOMES = {  # name -> the module it lives in
     "Dataset": "bonas.data",
     "dataset": "bonas.data",
@@ -104,7 +107,7 @@ __all__ = sorted([*_HOMES, *_ROOMS, "configure"])
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _ROOMS or name in _BENEATH:
         return importlib.import_module(f"bonas.{name}")
     if name in _HOMES:
         found = getattr(importlib.import_module(_HOMES[name]), name)

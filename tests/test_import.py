@@ -95,6 +95,49 @@ def test_importing_a_module_does_not_hide_the_function_of_its_name():
     assert told("import bonas.configure, json; print(json.dumps(callable(bonas.configure)))")
 
 
+# Rooms and their modules
+
+REACHED = (
+    "data.clean",
+    "linalg.factorise",
+    "spaces.Space",
+    "tabular",
+    "study.report.write_report",
+    "problems.datasets.load",
+    "problems.tables.table",
+    "problems.twist.plane",
+)
+
+
+@pytest.mark.slow
+def test_rooms_and_their_modules_are_found_without_an_import_of_their_own():
+    code = f"""
+import json
+from operator import attrgetter
+import bonas
+missing = []
+for path in {REACHED}:
+    try:
+        attrgetter(path)(bonas)
+    except AttributeError:
+        missing.append(path)
+print(json.dumps(missing))
+"""
+    assert told(code) == []
+
+
+@pytest.mark.parametrize("room", ["study", "problems"])
+def test_modules_that_are_loaded_late_are_listed(room):
+    found = getattr(bonas, room)
+    assert set(found._MODULES) <= set(dir(found))
+
+
+@pytest.mark.parametrize("room", ["study", "problems"])
+def test_unknown_names_of_a_room_are_attribute_errors(room):
+    with pytest.raises(AttributeError, match=f"module 'bonas.{room}' has no attribute 'nonsense'"):
+        getattr(bonas, room).nonsense  # noqa: B018
+
+
 # Names
 
 
