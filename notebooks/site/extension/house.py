@@ -32,9 +32,12 @@ class Name:
 
     @property
     def inside(self) -> bool:
-        """Whether its room hands on neither it nor its module."""
+        """Whether its room hands on neither it nor its module, or the module is behind a function of its name, as
+        `bonas.gp.additive` is: then it can only be imported from the module."""
+        if self.shown != f"{self.module}.{self.name}":
+            return False
         room, _, module = self.module.rpartition(".")
-        return self.shown == f"{self.module}.{self.name}" and "." in room and module not in exported(room)
+        return (room != "bonas" and module not in exported(room)) or not is_module(room, module)
 
     @property
     def kind(self) -> str:
@@ -45,11 +48,17 @@ class Name:
 
 
 @cache
-def rooms() -> tuple[str, ...]:
-    """The rooms that there are, from the bottom of the house to the top, as tests/test_house.py states and checks them."""
+def stated(name: str) -> tuple[str, ...]:
+    """A list that stands in tests/test_house.py, which checks it."""
     source = ast.parse((ROOT / "tests/test_house.py").read_text(encoding="utf-8"))
-    stated = next(node.value for node in source.body if isinstance(node, ast.Assign) and node.targets[0].id == "ROOMS")
-    found = (FOLDER / room for room in ast.literal_eval(stated))
+    found = next(node.value for node in source.body if isinstance(node, ast.Assign) and node.targets[0].id == name)
+    return tuple(ast.literal_eval(found))
+
+
+@cache
+def rooms() -> tuple[str, ...]:
+    """The rooms that there are, from the bottom of the house to the top."""
+    found = (FOLDER / room for room in stated("ROOMS"))
     return tuple(f"bonas.{path.name}" for path in found if path.with_suffix(".py").exists() or (path / "__init__.py").exists())
 
 
@@ -89,13 +98,26 @@ def names_of(module: str) -> tuple[Name, ...]:
 
 
 def shown(module: str, name: str) -> str:
-    """The shortest public path of a name: `bonas.bayes`, `bonas.gp.arc`, or where it is written."""
+    """The shortest public path of a name: `bonas.bayes`, `bonas.gp.arc`, `bonas.nets.views.bootstrap`, or where it is written."""
     room = ".".join(module.split(".")[:2])
     if name in bonas.__all__ and _same(module, name, "bonas"):
         return f"bonas.{name}"
     if name in exported(room) and _same(module, name, room):
         return f"{room}.{name}"
-    return f"{module}.{name}"
+    handed_on = (f"{room}.{each}" for each in sorted(exported(room)) if is_module(room, each))
+    return next((f"{place}.{name}" for place in handed_on if f"{name} as {name}" in passed_on(place)), f"{module}.{name}")
+
+
+def is_module(room: str, name: str) -> bool:
+    """Whether what a room has under a name is a module, and not a function that is in its way."""
+    return inspect.ismodule(getattr(importlib.import_module(room), name, None))
+
+
+@cache
+def passed_on(module: str) -> frozenset[str]:
+    """What a module says that it hands on: `from … import split as split`."""
+    imports = (node for node in tree(module).body if isinstance(node, ast.ImportFrom))
+    return frozenset(f"{alias.name} as {alias.asname}" for node in imports for alias in node.names if alias.asname)
 
 
 def _same(module: str, name: str, place: str) -> bool:

@@ -1,0 +1,51 @@
+"""What the site says of the code is so: the names that it offers can be had under the paths that it shows."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks" / "site"))
+from extension import house
+
+NAMES = [name for room in house.rooms() for module in house.modules_of(room) for name in house.names_of(module)]
+
+
+@pytest.mark.slow
+def test_what_is_offered_can_be_had_after_importing_bonas():
+    code = """
+import json, sys
+from operator import attrgetter
+import bonas
+missing = []
+for path in json.load(sys.stdin):
+    try:
+        attrgetter(path.removeprefix("bonas."))(bonas)
+    except AttributeError as problem:
+        missing.append(f"{path}: {problem}")
+print(json.dumps(missing))
+"""
+    offered = json.dumps([name.shown for name in NAMES if not name.inside])
+    done = subprocess.run([sys.executable, "-c", code], input=offered, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "shown", "inside"),
+    [
+        ("bonas.search.bayes", "bayes", "bonas.bayes", False),
+        ("bonas.gp.additive", "additive", "bonas.gp.additive", False),
+        ("bonas.gp.additive", "grouped", "bonas.gp.additive.grouped", True),  # the function is in the way of the module
+        ("bonas.configure", "user_cache", "bonas.configure.user_cache", True),
+        ("bonas.linalg", "factorise", "bonas.linalg.factorise", False),
+        ("bonas.nets.bnn_hmc", "sample", "bonas.nets.bnn_hmc.sample", False),
+        ("bonas.problems.examples", "split", "bonas.problems.datasets.split", False),
+        ("bonas.problems.uci", "digest", "bonas.problems.uci.digest", True),
+    ],
+)
+def test_names_are_shown_under_a_path_that_leads_to_them(module, name, shown, inside):
+    found = next(each for each in NAMES if (each.module, each.name) == (module, name))
+    assert (found.shown, found.inside) == (shown, inside)
