@@ -32,6 +32,16 @@ ROOMS = (
     "study",
     "export",
 )
+# Public methods of which nothing is said yet.
+WORDLESS = {
+    "bonas.gp.additive.SumKernel.terms",
+    "bonas.study.drawing.Panel.line",
+    "bonas.study.drawing.Panel.svg",
+    "bonas.study.drawing.Scale.within",
+    "bonas.study.file.File.close",
+    "bonas.study.job.Job.to_json",
+    "bonas.study.written.Configs.read",
+}
 FILES = sorted((ROOT / "bonas").rglob("*.py"))
 MODULES = [path for path in FILES if path.name != "__init__.py"]
 
@@ -112,6 +122,28 @@ def test_modules_functions_and_classes_have_docstrings(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree), f"{path} has no docstring"
     assert [node.name for node in public(tree) if not ast.get_docstring(node)] == []
+
+
+def methods(owner):
+    """The public methods and properties that a class defines; a field whose default is a function is none."""
+    for name, thing in vars(owner).items():
+        code = getattr(thing, "__func__", None) or getattr(thing, "fget", None) or getattr(thing, "func", None) or thing
+        if not name.startswith("_") and getattr(code, "__qualname__", "") == f"{owner.__qualname__}.{name}":
+            yield name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_methods_have_words_or_inherit_them(path):
+    module = importlib.import_module(dotted(path))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    owners = [getattr(module, node.name) for node in public(tree) if isinstance(node, ast.ClassDef)]
+    silent = [
+        f"{dotted(path)}.{owner.__name__}.{name}"
+        for owner in owners
+        for name in methods(owner)
+        if not inspect.getdoc(getattr(owner, name))
+    ]
+    assert set(silent) <= WORDLESS
 
 
 @pytest.mark.parametrize("name", bonas.__all__)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks" / "site"))
-from extension import house
+from extension import house, pages
 
 NAMES = [name for room in house.rooms() for module in house.modules_of(room) for name in house.names_of(module)]
 
@@ -49,3 +49,37 @@ print(json.dumps(missing))
 def test_names_are_shown_under_a_path_that_leads_to_them(module, name, shown, inside):
     found = next(each for each in NAMES if (each.module, each.name) == (module, name))
     assert (found.shown, found.inside) == (shown, inside)
+
+
+class Sized:
+    """A class as Sphinx meets them."""
+
+    step: float = max  # a field whose default is a function
+
+    def size(self):
+        """How large it is."""
+
+    def silent(self):
+        pass
+
+
+class Larger(Sized):
+    """Another, which takes the place of a method."""
+
+    def size(self):
+        return 2
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "shown", "told"),
+    [
+        (Sized, "size", True, False),
+        (Sized, "step", False, False),
+        (Sized, "silent", False, True),
+        (Larger, "size", False, False),
+    ],
+)
+def test_a_method_of_which_nothing_is_said_is_a_warning(owner, name, shown, told, caplog):
+    skipped = pages.skip(None, "class", name, getattr(owner, name), False, None)
+    assert (skipped is None) == shown
+    assert ("has no docstring" in caplog.text) == told

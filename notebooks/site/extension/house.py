@@ -98,7 +98,7 @@ def names_of(module: str) -> tuple[Name, ...]:
 
 
 def shown(module: str, name: str) -> str:
-    """The shortest public path of a name: `bonas.bayes`, `bonas.gp.arc`, `bonas.nets.views.bootstrap`, or where it is written."""
+    """The shortest public path of a name: `bonas.bayes`, `bonas.gp.arc`, `bonas.nets.views.pieces`, or where it is written."""
     room = ".".join(module.split(".")[:2])
     if name in bonas.__all__ and _same(module, name, "bonas"):
         return f"bonas.{name}"

@@ -8,6 +8,7 @@
 """
 
 import ast
+import inspect
 import re
 from functools import cache
 
@@ -52,6 +53,7 @@ class Room(SphinxDirective):
             outside, inside = [name for name in names if not name.inside], [name for name in names if name.inside]
             text += [line for name in outside for line in described(name)]
             text += [".. rubric:: Inside", ""] if outside and inside else []
+            text += [f"To be had by ``from {module} import {inside[0].name}``.", ""] if inside else []
             text += [line for name in inside for line in described(name)]
         return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True)
 
@@ -152,9 +154,15 @@ def rewrite(app: Sphinx, what: str, path: str, thing: object, options: object, l
 
 
 def skip(app: Sphinx, what: str, name: str, thing: object, skipped: bool, options: object) -> bool | None:
-    """Fields are listed with the class, by the comments beside them."""
-    method = callable(thing) or isinstance(thing, property) or hasattr(thing, "func")
-    return None if method and (thing.__doc__ or "").strip() and not name.startswith("_") else True
+    """Public methods are shown, and one that nothing is said of is a warning; one that takes the place of another has its words
+    there. Fields are listed with the class, by the comments beside them."""
+    code = getattr(thing, "__func__", None) or getattr(thing, "fget", None) or getattr(thing, "func", None) or thing
+    place = getattr(code, "__qualname__", "")
+    if name.startswith("_") or not place.endswith(f".{name}"):
+        return True
+    if not inspect.getdoc(thing) and f"{code.__module__}.{place}" not in house.stated("WORDLESS"):
+        log.warning("%s.%s has no docstring", code.__module__, place)
+    return None if (thing.__doc__ or "").strip() else True
 
 
 @cache
