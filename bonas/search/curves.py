@@ -126,9 +126,13 @@ def _curves(space, steps, model, acquisition, variant, initial, thinning, batch,
         design = space.spread(shifted(key, sobol(initial, space.dim)))
         return CurveState(none_begun(capacity, space.dim, c), design, model.init(capacity, columns, times))
 
+    def by_chance(key: Array, pool: _Pool) -> Array:
+        """Scores (sets, m): networks that are begun first, the furthest of them, then any."""
+        return pool.at[None, :] + jax.random.uniform(key, (sets, len(pool.x)))
+
     def modelled(key: Array, state: CurveState, pool: _Pool) -> tuple[Array, Any, AskInfo]:
-        """Scores (sets, m) by the model."""
-        fit_key, draw_key = jax.random.split(key)
+        """Scores (sets, m) by the model; those of chance where it gives no numbers."""
+        fit_key, draw_key, chance_key = jax.random.split(key, 3)
         data = state.networks.data
         fitted, info = model.fit(fit_key, data._replace(x=numbers(space, data.x)), state.model)
         drawn = model.sample(draw_key, fitted, numbers(space, pool.x), pool.known, sets * draws)
@@ -140,15 +144,24 @@ def _curves(space, steps, model, acquisition, variant, initial, thinning, batch,
             score = look_score if variant == "look" else rate_score
             scores = score(LOGS[acquisition], drawn, best, pool.at, at_steps)[None, :]
         flat = jnp.ptp(jnp.where(pool.open, scores[0], scores[0].max())) == 0.0
+        lost = (pool.open[None, :] & ~(scores < jnp.inf)).any()  # a gain may be nothing: its logarithm is −∞, and no loss
         report = ask_info(
-            pool.x, flat=flat, jitter=info.jitter, converged=info.converged, fallback=jnp.where(info.finite, 0, 2)
+            pool.x,
+            flat=flat,
+            jitter=info.jitter,
+            converged=info.converged,
+            random=lost,
+            fallback=jnp.where(lost, 3, jnp.where(info.finite, 0, 2)),
         )
-        return scores, fitted, report
+        return jnp.where(lost, by_chance(chance_key, pool), scores), fitted, report
 
     def chance(key: Array, state: CurveState, pool: _Pool) -> tuple[Array, Any, AskInfo]:
-        """Scores where there is nothing to model yet: networks that are begun first, the furthest of them, then any."""
-        scores = pool.at[None, :] + jax.random.uniform(key, (sets, len(pool.x)))
-        return scores, state.model, ask_info(pool.x, random=True, fallback=jnp.where(planned_of(pool).any(), 0, 1))
+        """Scores where there is nothing to model yet."""
+        return (
+            by_chance(key, pool),
+            state.model,
+            ask_info(pool.x, random=True, fallback=jnp.where(planned_of(pool).any(), 0, 1)),
+        )
 
     def ask(key: Array, state: CurveState) -> tuple[Array, CurveState, AskInfo]:
         pool_key, score_key = jax.random.split(key)
@@ -168,7 +181,7 @@ def _curves(space, steps, model, acquisition, variant, initial, thinning, batch,
         _, (rows, chosen) = jax.lax.scan(pick, jnp.zeros(len(pool.x), bool), jnp.arange(batch))
         networks, _ = jax.lax.scan(lambda some, x: (asked(some, x), None), state.networks, pool.x[rows])
         info = info._replace(
-            acquisition=jnp.where(ready & (chosen[0] < _FIRST), chosen[0], jnp.nan), exhausted=pool.open.sum() < batch
+            acquisition=jnp.where(~info.random & (chosen[0] < _FIRST), chosen[0], jnp.nan), exhausted=pool.open.sum() < batch
         )
         return pool.x[rows], CurveState(networks, state.design, fitted), info
 

@@ -22,11 +22,12 @@ class Trial(NamedTuple):
     ok: Array  # () bool: false is a failed evaluation
 
 
-# What an ask did instead of what it was set to do; AskInfo.fallback is a position in this list.
+# What an ask did instead of what it was set to do, and why; AskInfo.fallback is a position in this list.
 FALLBACKS = (
     "none",
     "no evaluation has succeeded yet: a random point",
     "the fit was not finite: the last good hyperparameters were kept",
+    "the model's scores were not finite: a random network",
 )
 
 

@@ -45,7 +45,12 @@ class PowerLawState(NamedTuple):
 
 
 def forms(times: Array) -> Array:
-    """The shapes (e, c) of curves: 1 at the first checkpoint, 0 at the last, in between as a power of the time falls."""
+    """The shapes (e, c) of curves: 1 at the first checkpoint, 0 at the last, in between as a power of the time falls.
+
+    A single checkpoint is the last: there is nothing to fall from.
+    """
+    if len(times) == 1:
+        return jnp.zeros((len(_POWERS), 1), times.dtype)
     raw = times[None, :] ** -jnp.asarray(_POWERS, times.dtype)[:, None]
     return (raw - raw[:, -1:]) / (raw[:, :1] - raw[:, -1:])
 

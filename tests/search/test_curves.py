@@ -8,11 +8,23 @@ import numpy as np
 import pytest
 
 import bonas
-from bonas.search import curves, evolution, hyperband, random, run_curves, run_curves_many, successive_halving, top_k, whole
+from bonas.search import (
+    FALLBACKS,
+    curves,
+    evolution,
+    hyperband,
+    random,
+    run_curves,
+    run_curves_many,
+    successive_halving,
+    top_k,
+    whole,
+)
 from bonas.search.curves import CurveState, _pool
 from bonas.search.looks import LOGS, look_score, rate_score
 from bonas.search.networks import asked, complete, none_begun, told
 from bonas.search.types import Trial
+from bonas.surrogates import CurveModel, FitInfo
 
 STEPS = (10, 30, 90)
 BUDGET = 18 * STEPS[-1]  # enough for everything
@@ -286,6 +298,36 @@ def test_it_beats_random_search():
         return history.best[np.arange(8), last]
 
     assert np.median(reached("default")) < np.median(reached("random"))
+
+
+# What cannot be modelled
+
+
+def says(value):
+    """A model that draws nothing but one value."""
+
+    def fit(key, data, state):
+        return state, FitInfo(jnp.zeros(()), jnp.asarray(True), jnp.asarray(True), jnp.zeros(()))
+
+    return CurveModel(
+        init=lambda capacity, d, times: jnp.zeros(()),
+        fit=fit,
+        sample=lambda key, state, x, known, k: jnp.full((k, *known.y.shape), value),
+    )
+
+
+@pytest.mark.parametrize("variant", ["rate", "look", "published"])
+def test_a_model_that_gives_no_numbers_is_reported_and_a_network_is_chosen_by_chance(variant):
+    search = curves(SPACE, STEPS, model=says(jnp.nan), variant=variant, initial=2, thinning=1)
+    chosen = set()
+    for seed in range(6):
+        named, _, info = drive(search, TABLE, 7, seed)
+        assert "scores were not finite: a random network" in FALLBACKS[info.fallback]
+        assert info.random
+        assert np.isnan(info.acquisition)
+        chosen.add(named[6][0])
+    assert len(chosen) > 3
+    assert drive(search, TABLE, 6)[2].fallback == 0  # the initial networks need no model
 
 
 # What is refused

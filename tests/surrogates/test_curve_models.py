@@ -94,6 +94,22 @@ def test_what_stands_in_unused_rows_does_not_matter(fitted):
     np.testing.assert_array_equal(found[0], found[1])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_curves_of_one_checkpoint_are_values(name):
+    """All of them known, and nothing to fall from: draws are near them, and away from them near their mean."""
+    model = MODELS[name]
+    data, fit = bonas.dataset(X, Y[:, -1:], 12)._replace(mask=jnp.arange(12)[:, None] < 8), jax.jit(model.fit)
+    state = model.init(12, 2, jnp.ones(1))
+    for i in range(3):
+        state, info = fit(jax.random.key(i), data, state)
+    assert info.finite
+    draws = np.asarray(model.sample(jax.random.key(0), state, jnp.asarray(X), Known(data.y[:N], data.mask[:N]), DRAWS))
+    mean, std, spread = draws[:, :, 0].mean(axis=0), draws[:, :, 0].std(axis=0), Y[:, -1].std()
+    np.testing.assert_allclose(mean[:8], Y[:8, -1], atol=0.2 * spread)
+    assert np.all(np.abs(mean - Y[:, -1]) < 5.0 * std + 0.2 * spread)
+
+
 # GPAR
 
 
