@@ -192,6 +192,48 @@ def test_what_is_neither_function_nor_class_has_a_comment_above_it(path):
                 assert all(line.startswith("# ") for line in above), f"nothing is said of {name} in {home}"
 
 
+# Tests
+
+
+def home(thing):
+    """The module that something is, or is written in."""
+    return thing.__name__ if inspect.ismodule(thing) else getattr(thing, "__module__", None)
+
+
+def used(path):
+    """The modules of bonas that a file of tests imports, or names something of: `gp.Kernel` is in bonas.gp.kernel."""
+    tree, known = ast.parse(path.read_text(encoding="utf-8")), {"bonas": bonas}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "bonas":
+            for alias in node.names:
+                place = importlib.import_module(node.module)
+                found = getattr(place, alias.name, None) or importlib.import_module(f"{node.module}.{alias.name}")
+                known[alias.asname or alias.name] = found
+    chains = (ast.unparse(node).split(".") for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    for first, *rest in (chain for chain in chains if chain[0] in known):
+        for name in rest:
+            known[f"{first}.{name}"] = getattr(known[first], name, None) if inspect.ismodule(known[first]) else None
+            first = f"{first}.{name}"
+    return {home(thing) for thing in known.values() if thing is not None}
+
+
+@pytest.mark.slow
+def test_every_module_is_tested_by_name_or_through_one_of_its_room_that_is():
+    """A part such as gp/gpar_layers.py is tested as what it is a part of."""
+    tests = (path for path in (ROOT / "tests").rglob("*.py") if path.name != Path(__file__).name)
+    reached = {module for path in tests for module in used(path)}
+    parts = {dotted(path): path for path in MODULES}
+    waiting = [name for name in parts if name in reached]
+    while waiting:
+        name = waiting.pop()
+        for _, target in imports(ast.parse(parts[name].read_text(encoding="utf-8"))):
+            module = target if target in parts else target.rpartition(".")[0]
+            if module in parts and module not in reached and room_of(parts[module]) == room_of(parts[name]):
+                reached.add(module)
+                waiting.append(module)
+    assert sorted(set(parts) - reached) == []
+
+
 # Scripts
 
 
