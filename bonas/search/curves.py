@@ -189,7 +189,7 @@ def _curves(space, steps, model, acquisition, variant, initial, thinning, batch,
         space.check(trial.x, "a trial's x", exists=True)
         return state._replace(networks=told(state.networks, trial))
 
-    return Search(space, init, ask, tell)
+    return Search(space, init, ask, tell, steps)
 
 
 def numbers(space: Space, x: Array) -> Array:

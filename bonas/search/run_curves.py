@@ -63,7 +63,7 @@ def run_curves(
 
     The run ends with the first advance that the budget has no room for, with the networks, or when nothing is left.
     """
-    steps = checked_steps(steps)
+    steps, budget = _checked(search, steps, budget)
     capacity = _capacity(search, steps, budget, networks)
     costs = jnp.asarray(np.diff(steps, prepend=0))
     init_key, ask_key, network_key = jax.random.split(key, 3)
@@ -126,12 +126,22 @@ def run_curves_many(
     """One run a key, leaves (len(keys), ...), one after the other, compiled once."""
     if keys.ndim != 1 or not keys.size:
         raise ValueError(f"expected keys of shape (k,), as jax.random.split(key, k) gives them; got {keys.shape}")
-    return _each(search, objective, checked_steps(steps), keys, budget, networks)
+    return _each(search, objective, *_checked(search, steps, budget), keys, networks)
 
 
 @partial(jax.jit, static_argnames=("objective", "steps", "budget", "networks"))
-def _each(search, objective, steps, keys, budget, networks) -> CurveHistory:
+def _each(search, objective, steps, budget, keys, networks) -> CurveHistory:
     return jax.lax.map(lambda key: run_curves(search, objective, steps, key, budget, networks=networks), keys)
+
+
+def _checked(search: Search, steps: ArrayLike | Sequence[int], budget: float) -> tuple[tuple[int, ...], int]:
+    """Steps and budget as whole numbers, or a ValueError where they are none, or the steps are not the search's."""
+    found = checked_steps(steps)
+    if search.steps is not None and search.steps != found:
+        raise ValueError(f"the search is for checkpoints at {search.steps} training steps; got a run with {found}")
+    if not float(budget).is_integer():
+        raise ValueError(f"a budget is a whole number of training steps; got {budget}")
+    return found, int(budget)
 
 
 def _capacity(search: Search, steps: tuple[int, ...], budget: int, networks: int | None) -> int:

@@ -32,11 +32,12 @@ def whole(search: Search, steps: ArrayLike | Sequence[int], *, batch: int = 1) -
 
     The search is asked for one network whenever one is done, and told the final value alone, or that the network failed.
     """
-    return _whole(search, len(checked_steps(steps)), batch)
+    return _whole(search, checked_steps(steps), batch)
 
 
 @cache
-def _whole(search: Search, c: int, batch: int) -> Search:
+def _whole(search: Search, steps: tuple[int, ...], batch: int) -> Search:
+    c = len(steps)
     if batch < 1 or batch > search.space.size:
         raise ValueError(f"batch lies between 1 and the size of the space, {search.space.size}; got {batch}")
 
@@ -67,7 +68,7 @@ def _whole(search: Search, c: int, batch: int) -> Search:
         inner = jax.lax.cond(last, lambda: search.tell(state.search, trial._replace(ok=fine)), lambda: state.search)
         return WholeState(inner, state.x, state.step.at[here].set(jnp.where(last, c, state.step[here] + 1)))
 
-    return Search(search.space, init, ask, tell)
+    return Search(search.space, init, ask, tell, steps)
 
 
 class RungState(NamedTuple):
@@ -84,12 +85,13 @@ def successive_halving(space: Space, steps: ArrayLike | Sequence[int], *, eta: i
 
     width: networks a bracket, by default as many as leave one at the last checkpoint. After a bracket comes the next.
     """
-    c = len(checked_steps(steps))
+    steps = checked_steps(steps)
+    c = len(steps)
     _check_eta(eta)
     width = eta ** (c - 1) if width is None else width
     if width < 1:
         raise ValueError(f"width must be at least 1; got {width}")
-    return _rungs(space, (tuple(max(1, width // eta**rung) for rung in range(c)),))
+    return _rungs(space, (tuple(max(1, width // eta**rung) for rung in range(c)),), steps)
 
 
 def hyperband(space: Space, steps: ArrayLike | Sequence[int], *, eta: int = 3) -> Search:
@@ -98,21 +100,22 @@ def hyperband(space: Space, steps: ArrayLike | Sequence[int], *, eta: int = 3) -
     Its brackets of successive halving start to halve at the first checkpoint, at the second, and so on, the later the fewer
     the networks; after the last comes the first kind again.
     """
-    c = len(checked_steps(steps))
+    steps = checked_steps(steps)
+    c = len(steps)
     _check_eta(eta)
     brackets = []
     for first in range(c):
         n = math.ceil(c / (c - first) * eta ** (c - 1 - first))
         brackets.append(tuple(max(1, n // eta ** max(rung - first, 0)) for rung in range(c)))
-    return _rungs(space, tuple(brackets))
+    return _rungs(space, tuple(brackets), steps)
 
 
 def top_k(space: Space, steps: ArrayLike | Sequence[int], *, width: int = 16, k: int = 4) -> Search:
     """`width` random networks trained to the first checkpoint, the best k of them to the end; then the next `width`."""
-    c = len(checked_steps(steps))
+    steps = checked_steps(steps)
     if not 1 <= k <= width:
         raise ValueError(f"k lies between 1 and width, {width}; got {k}")
-    return _rungs(space, ((width, *[k] * (c - 1)),))
+    return _rungs(space, ((width, *[k] * (len(steps) - 1)),), steps)
 
 
 def _check_eta(eta: int) -> None:
@@ -121,12 +124,12 @@ def _check_eta(eta: int) -> None:
 
 
 @cache
-def _rungs(space: Space, quotas: tuple[tuple[int, ...], ...]) -> Search:
+def _rungs(space: Space, quotas: tuple[tuple[int, ...], ...], steps: tuple[int, ...]) -> Search:
     """Brackets in turn: quotas[i][r] networks of the i-th kind reach checkpoint r, the best at checkpoint r − 1.
 
     When a finite space has no new networks, those that were left behind go on, the furthest and best first.
     """
-    c, table, source = len(quotas[0]), jnp.asarray(quotas), random(space)
+    c, table, source = len(steps), jnp.asarray(quotas), random(space)
 
     def init(key: Array, capacity: int) -> RungState:
         return RungState(
@@ -178,4 +181,4 @@ def _rungs(space: Space, quotas: tuple[tuple[int, ...], ...]) -> Search:
     def tell(state: RungState, trial: Trial) -> RungState:
         return state._replace(networks=told(state.networks, trial))
 
-    return Search(space, init, ask, tell)
+    return Search(space, init, ask, tell, steps)

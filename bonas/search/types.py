@@ -67,12 +67,14 @@ class Search:
     init: (key, capacity) -> state.
     ask: (key, state) -> (x (q, d), state, AskInfo); what was asked is pending in the state.
     tell: (state, Trial) -> state; one trial at a time, in any order.
+    steps: training steps up to each checkpoint, of a search that advances networks from one to the next.
     """
 
     space: Space
     init: Callable[[Array, int], Any]
     ask: Callable[[Array, Any], tuple[Array, Any, AskInfo]]
     tell: Callable[[Any, Trial], Any]
+    steps: tuple[int, ...] | None = None
 
 
 class History(NamedTuple):

@@ -333,6 +333,29 @@ def test_a_model_that_gives_no_numbers_is_reported_and_a_network_is_chosen_by_ch
 # What is refused
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_run_has_the_checkpoints_of_its_search(search):
+    def objective(key, x, step):
+        return x[0]
+
+    for steps in ((10, 90), (10, 30, 91), (5, 10, 30, 90)):
+        with pytest.raises(ValueError, match=r"the search is for checkpoints at \(10, 30, 90\) training steps; got a run with"):
+            run_curves(SEARCHES[search], objective, steps, jax.random.key(0), BUDGET)
+        with pytest.raises(ValueError, match="the search is for checkpoints at"):
+            run_curves_many(SEARCHES[search], objective, steps, jax.random.split(jax.random.key(0)), BUDGET)
+
+
+def test_a_budget_may_be_a_whole_number_of_any_kind():
+    def objective(key, x, step):
+        return TABLE[SPACE.row(x), step]
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    found = [run_curves_many(SEARCHES["random"], objective, np.array(STEPS), keys, budget) for budget in (180, 180.0, 1.8e2)]
+    for each in found[1:]:
+        np.testing.assert_array_equal(each.y, found[0].y)
+    assert (found[0].spent[:, -1] == 180).all()
+
+
 def test_what_is_refused():
     for steps in ((30, 10), (0, 10), (10, 10), ()):
         with pytest.raises(ValueError, match="steps are"):
@@ -341,6 +364,8 @@ def test_what_is_refused():
             whole(random(SPACE), steps)
     with pytest.raises(ValueError, match="does not train one network, which takes 90"):
         run_curves(SEARCHES["random"], lambda key, x, step: x[0], STEPS, jax.random.key(0), 89)
+    with pytest.raises(ValueError, match=r"a budget is a whole number of training steps; got 90.5"):
+        run_curves(SEARCHES["random"], lambda key, x, step: x[0], STEPS, jax.random.key(0), 90.5)
     with pytest.raises(ValueError, match="this space has 18 networks; got a batch of 19"):
         curves(SPACE, STEPS, batch=19)
     with pytest.raises(ValueError, match="batch lies between 1 and the size of the space, 18; got 19"):
