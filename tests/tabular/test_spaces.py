@@ -41,9 +41,15 @@ def test_the_words_of_a_network():
     assert in_words(config) == "7 networks of 1 hidden layer of 8 relu units, each with 50% of its weights"
 
 
-def test_more_rows_make_no_more_updates_than_40_epochs_take():
-    few, many = made("mlp"), family("mlp", REGRESSION._replace(rows=100_000))
-    assert many.checkpoints[-1] == 40 < few.checkpoints[-1]
+@pytest.mark.parametrize(("rows", "least", "most"), [(300, 2800, 3000), (1600, 2800, 3000), (12_800, 8000, 9000)])
+def test_updates_grow_with_the_rows_where_there_are_many(rows, least, most):
+    """Batches are of 32, 128 and 256 rows; checkpoints are rounded down to whole epochs."""
+    batch = {300: 32, 1600: 128, 12_800: 256}[rows]
+    assert least <= family("mlp", REGRESSION._replace(rows=rows)).checkpoints[-1] * -(-rows // batch) <= most
+
+
+def test_a_million_rows_are_seen_40_times():
+    assert family("mlp", REGRESSION._replace(rows=1_000_000)).checkpoints[-1] == 40
 
 
 @pytest.mark.parametrize(
