@@ -4,8 +4,8 @@ One network is a matter of chance, and so is which of several good configuration
 rows that it was not trained on, so what the committee says of those is known, and with it the noise around its answers.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from bonas.tabular.training import Trainer, score, together
 
 BEST = 5  # configurations at most
 _REPEATS = 4  # trainings of each from other weights, where there is one fold
+Each = TypeVar("Each")
 
 
 class Chosen(NamedTuple):
@@ -34,53 +35,79 @@ class Committee(NamedTuple):
     validation: Answer
 
 
+class _Repeat(NamedTuple):
+    """The networks of one training, fold by fold."""
+
+    groups: list[Group]
+    answers: list[Answer]
+
+
 class _Member(NamedTuple):
     """The networks of one configuration."""
 
     chosen: Chosen
-    groups: list[Group]
-    answers: list[list[Answer]]  # of each repeat, by fold
+    repeats: list[_Repeat]
 
 
 def committee(trainer: Trainer, chosen: Sequence[Chosen]) -> Committee:
     """The committee of the first so many of those configurations that does best on the rows held out.
 
-    They are trained anew, as in the search, so that they are the very same networks.
+    They are trained anew, as in the search, so that they are the very same networks: on those rows it is not worse than the
+    first of them was in the search.
     """
-    members = [member for each in chosen if (member := _trained(trainer, each)).groups]
+    members = [member for each in chosen if (member := _trained(trainer, each)).repeats]
     if not members:
         raise ValueError("none of the best configurations could be trained again")
-
-    def loss(number: int) -> float:
-        return score(trainer.family.score, _said(members[:number]), trainer.held_out)
-
-    members = members[: min(range(1, len(members) + 1), key=loss)]
-    groups, validation = [group for member in members for group in member.groups], _said(members)
+    members = _best_first(members, lambda some: _loss(trainer, _repeats(some)))
+    groups = [group for repeat in _repeats(members) for group in repeat.groups]
+    validation = _said(_repeats(members))
     if trainer.prepared.columns.task == "regression" and trainer.family.name != "bnn":
         validation, groups = _with_noise(validation, groups, trainer.held_out)
     return Committee([member.chosen for member in members], groups, validation)
 
 
-def _said(members: Sequence[_Member]) -> Answer:
-    return together([answers for member in members for answers in member.answers])
+def _best_first(some: list[Each], loss: Callable[[list[Each]], float]) -> list[Each]:
+    """The first so many that have the least loss together."""
+    return some[: min(range(1, len(some) + 1), key=lambda number: loss(some[:number]))]
+
+
+def _repeats(members: Sequence[_Member]) -> list[_Repeat]:
+    return [repeat for member in members for repeat in member.repeats]
+
+
+def _said(repeats: Sequence[_Repeat]) -> Answer:
+    return together([repeat.answers for repeat in repeats])
+
+
+def _loss(trainer: Trainer, repeats: Sequence[_Repeat]) -> float:
+    return score(trainer.family.score, _said(repeats), trainer.held_out)
 
 
 def _trained(trainer: Trainer, chosen: Chosen) -> _Member:
-    """A configuration trained on every fold, several times where there is one; without groups where it diverged."""
+    """A configuration trained on every fold, several times where there is one; without repeats where it diverged.
+
+    The first repeat is the network of the search. Of several the best so many stay: from other weights one may be far worse.
+    """
+    number = 1 if len(trainer.prepared.folds) > 1 else _REPEATS
+    made = [found for repeat in range(number) if (found := _repeat(trainer, chosen, repeat)) is not None]
+    made.sort(key=lambda repeat: _loss(trainer, [repeat]))
+    return _Member(chosen, _best_first(made, lambda some: _loss(trainer, some)) if made else [])
+
+
+def _repeat(trainer: Trainer, chosen: Chosen, repeat: int) -> _Repeat | None:
+    """A training; None where it diverged."""
     folds, inputs = trainer.prepared.folds, len(trainer.prepared.columns.names)
-    made = _Member(chosen, [], [])
-    for repeat in range(1 if len(folds) > 1 else _REPEATS):
-        training, look = trainer.family.advance(trainer.begin(chosen.config, repeat).training, chosen.until)
-        if not look.counted.any(axis=1).all():
-            continue
-        made.answers.append(trainer.answers(look))
-        params = jax.tree.map(np.asarray, trainer.family.params(training))
-        for fold, (split, counted, noise) in enumerate(zip(folds, look.counted, look.noise, strict=True)):
-            own = jax.tree.map(lambda leaf, fold=fold, counted=counted: leaf[fold][counted], params)
-            layers = cut_out(own, widths_of(chosen.config), inputs)
-            variance = float(noise) * split.scaling.y_scale**2
-            made.groups.append(Group(*layers, activation_of(chosen.config), split.scaling, variance))
-    return made
+    training, look = trainer.family.advance(trainer.begin(chosen.config, repeat).training, chosen.until)
+    if not look.counted.any(axis=1).all():
+        return None
+    groups = []
+    params = jax.tree.map(np.asarray, trainer.family.params(training))
+    for fold, (split, counted, noise) in enumerate(zip(folds, look.counted, look.noise, strict=True)):
+        own = jax.tree.map(lambda leaf, fold=fold, counted=counted: leaf[fold][counted], params)
+        layers = cut_out(own, widths_of(chosen.config), inputs)
+        variance = float(noise) * split.scaling.y_scale**2
+        groups.append(Group(*layers, activation_of(chosen.config), split.scaling, variance))
+    return _Repeat(groups, trainer.answers(look))
 
 
 def _with_noise(answer: Answer, groups: list[Group], y: np.ndarray) -> tuple[Answer, list[Group]]:

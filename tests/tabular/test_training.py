@@ -14,7 +14,7 @@ from bonas.tabular.prepared import prepare
 from bonas.tabular.rivals import RIVALS, answers
 from bonas.tabular.spaces import family
 from bonas.tabular.table import Table
-from bonas.tabular.training import Trainer, together
+from bonas.tabular.training import Trainer, score, together
 
 CONFIGS = {
     "mlp": {
@@ -117,6 +117,20 @@ def test_a_configuration_that_makes_the_committee_worse_has_no_part_in_it(traine
     good, poor = (Chosen(CONFIGS["mlp"], trainer.family.checkpoints[i]) for i in (-1, 0))
     assert committee(trainer, [good, poor]).chosen == [good]
     assert committee(trainer, [good, good]).chosen == [good]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", CASES[:2], indirect=True, ids="-".join)
+def test_with_one_fold_the_committee_is_not_worse_than_the_network_of_the_search(trainer):
+    """After short trainings, which leave some repeats far behind."""
+    one = Trainer(trainer.prepared._replace(folds=trainer.prepared.folds[:1]), trainer.family, 0)
+    config = CONFIGS[one.family.name]
+    going = one.begin(config)
+    for until in one.family.checkpoints[:2]:
+        going = one.advance(going)
+        found = committee(one, [Chosen(config, until)])
+        assert score(one.family.score, found.validation, one.held_out) <= going.curve[-1] * (1.0 + 1e-6)
+        assert 1 <= len(found.groups) <= 4
 
 
 @pytest.mark.slow
