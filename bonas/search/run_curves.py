@@ -29,6 +29,8 @@ class CurveHistory(NamedTuple):
     spent: Array  # (k,) int: training steps up to here
     best: Array  # (k,) least final value of networks trained to the end; infinite before the first
     state: Any  # the search's, at the end
+    begun: Array  # () int: networks begun
+    full: Array  # () bool: no more of them had room, though the space and the budget had: see `networks` of `run_curves`
 
 
 class _Run(NamedTuple):
@@ -59,7 +61,8 @@ def run_curves(
         the network's: it is the same at all its checkpoints.
     steps: training steps up to each checkpoint (c,), increasing.
     networks: how many are begun at most (default: 128 or twice as many as the budget trains to the end, whichever is
-        more, within the size of the space).
+        more, within the size of the space). When as many are begun, they are trained on and no other is looked at, and the
+        history's `full` says so: give more room where that is not meant, for models that grow with its cube.
 
     The run ends with the first advance that the budget has no room for, with the networks, or when nothing is left.
     """
@@ -111,7 +114,9 @@ def run_curves(
     end = jax.lax.while_loop(lambda run: ~run.over & (run.row < k), turn, start)
     final = (end.step == len(steps) - 1) & jnp.isfinite(end.y)
     best = jax.lax.cummin(jnp.where(final, end.y, jnp.inf))
-    return CurveHistory(end.x, end.step, end.y, end.cost, jnp.cumsum(end.cost), best, end.state)
+    begun = end.networks.data.size
+    full = (begun >= capacity) & (capacity < min(search.space.size, budget // steps[0]))
+    return CurveHistory(end.x, end.step, end.y, end.cost, jnp.cumsum(end.cost), best, end.state, begun, full)
 
 
 def run_curves_many(

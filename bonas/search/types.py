@@ -39,7 +39,7 @@ class AskInfo(NamedTuple):
     jitter: Array  # () added to a covariance; 0 where none was needed
     converged: Array  # () bool: the fit reached an optimum, or its chain did not diverge
     duplicates: Array  # () int: better-scored candidates passed over because they were tried before
-    exhausted: Array  # () bool: every point of a finite space has been tried
+    exhausted: Array  # () bool: every point of a finite space has been tried, or every network that there was room for
     random: Array  # () bool: the point is of the initial design, or random
     fallback: Array  # () int: which of FALLBACKS
     output: Array  # () int: which of the output scales the values were modelled on

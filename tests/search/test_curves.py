@@ -139,6 +139,25 @@ def test_a_network_has_one_key_and_another_network_another():
     assert len(np.unique(found[:, 0])) == 8
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("search", ["random", "halving", "default"])
+def test_a_run_says_how_many_networks_it_began_and_whether_there_was_room_for_no_more(search):
+    """Room for 5 of 18 networks is used up, and they are trained to the end; room for all is never too little."""
+
+    def objective(key, x, step):
+        return TABLE[SPACE.row(x), step]
+
+    def counted(budget, networks=None):
+        found = run_curves(SEARCHES[search], objective, STEPS, jax.random.key(0), budget, networks=networks)
+        assert found.begun == (found.step == 0).sum()
+        return int(found.begun), bool(found.full), int(found.spent[-1])
+
+    assert counted(BUDGET, 5) == (5, True, 5 * STEPS[-1])
+    if search == "random":
+        assert counted(BUDGET) == (18, False, BUDGET)
+        assert counted(2 * STEPS[-1], 5) == (2, False, 2 * STEPS[-1])
+
+
 # Asking and telling
 
 
