@@ -124,11 +124,11 @@ def report(args: argparse.Namespace) -> int:
 
 def _has_all(study: "Study", job: "Job", args: argparse.Namespace) -> bool:
     """Whether the study is finished and no more is asked of it, which is then said."""
-    from bonas.study.job import STAGES
+    from bonas.study.job import STAGES, idle
     from bonas.study.result import ended, finished
 
     result, total, counts = finished(study), _total(job, args), ended(study)
-    done = sum(counts.values())
+    done = sum(counts.values()) - (idle(study) if job.method == "curves" else 0)
     more = args.seconds is not None if total is None else total > done
     if result is None or more:
         return False
@@ -176,10 +176,13 @@ def _check_places(job: "Job", args: argparse.Namespace) -> None:
 
 
 def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int | None, display: "Silent") -> None:
-    from bonas.study.job import Objective, StageObjective
+    from bonas.study.job import Objective, StageObjective, optimise_stages
 
-    objective: Any = StageObjective(job, study) if job.method == "curves" else Objective(job)
+    objective = Objective(job)
     limits = {"seconds": args.seconds, "trial_seconds": args.trial_seconds, "progress": False, "watch": display.watch}
+    if job.method == "curves":
+        optimise_stages(study, StageObjective(job, study), total, **limits)
+        return
     if args.scheduler:
         from dask.distributed import Client
 

@@ -1,6 +1,7 @@
 """A search on a table, from its settings to what it found. All it needs to go on in another process is kept in the study."""
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bonas.search import Search, curves, evolution, random
+from bonas.study.execute import Watch
 from bonas.study.file import StudyError
 from bonas.study.store import Record
 from bonas.study.study import Study
@@ -144,6 +146,28 @@ class StageObjective:
         for step, value in new:
             trial.report(step, value)
         return _finite(self.going[name])
+
+
+def idle(study: Study) -> int:
+    """How many trials have trained nothing, since their network no longer got better: they cost nothing, and do not count."""
+    return sum(each.state == "told" and not each.reports for each in study.trials)
+
+
+def optimise_stages(
+    study: Study, objective: StageObjective, total: int | None, *, seconds: float | None = None, watch: Watch, **limits: Any
+) -> None:
+    """Train so many stages of networks, as `Study.optimise` does; trials that train nothing are not counted."""
+    until = math.inf if seconds is None else time.monotonic() + seconds
+    most = 0.0
+    while most < (wanted := math.inf if total is None else total + idle(study)) and (left := until - time.monotonic()) > 0.0:
+        most = wanted
+        study.optimise(
+            objective,
+            None if total is None else int(most),
+            seconds=None if seconds is None else left,
+            watch=lambda event: watch(event._replace(done=event.done - idle(study))),
+            **limits,
+        )
 
 
 def stages_before(study: Study, trial: Asked | Record) -> int:

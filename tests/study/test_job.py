@@ -11,9 +11,11 @@ from bonas.study.job import (
     StageObjective,
     best_configurations,
     checked,
+    idle,
     job_of,
     network_of,
     open_study,
+    optimise_stages,
     search_of,
     trainer,
 )
@@ -113,6 +115,32 @@ def test_another_job_is_kept_out_of_a_study(tmp_path):
     with open_study(tmp_path / "s.db", job) as study:
         assert job_of(study) == job
         assert study.space == family("mlp", trainer(job).prepared.size).space
+
+
+class Once:
+    """Trains every network for one stage, and then no longer."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def __call__(self, config, trial):
+        if config["a"] not in self.seen:
+            trial.report(1, float(config["a"]))
+        self.seen.add(config["a"])
+        return float(config["a"])
+
+
+def test_trials_that_train_nothing_are_not_counted(tmp_path):
+    """The second trial at 3 is one, and so is whatever random search asks for again."""
+    counts = []
+    with bonas.Study(tmp_path / "s.db", SPACE, search=bonas.search.random(SPACE)) as study:
+        for a in (3, 3, 5):
+            study.enqueue({"a": a})
+        optimise_stages(study, Once(), 6, watch=lambda event: counts.append((event.kind, event.done)), progress=False)
+        told = study.trials
+        assert sum(bool(trial.reports) for trial in told) == 6 == len(told) - idle(study)
+        assert idle(study) >= 1
+    assert [done for kind, done in counts if kind == "told"][:3] == [1, 1, 2]
 
 
 @pytest.mark.slow
