@@ -42,7 +42,7 @@ target and its standard deviation, or the likeliest class and the probability of
 """
 _METHODS = """how points are chosen: bayes, Bayesian optimisation (default); curves, Bayesian optimisation on learning curves,
 which trains many networks a little and few to the end, where --trials counts the training of so many whole networks; random;
-evolution"""
+evolution, whose first quarter of --trials (5 at least, 20 without --trials) is random"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,7 +54,9 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
-    args = _parser().parse_args(arguments)
+    args, unknown = _parser().parse_known_args(arguments)
+    if unknown:  # told by the parser of the command, whose help has what it knows
+        args.refuse(f"unrecognised arguments: {' '.join(unknown)}")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
     try:
@@ -99,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, run: Callable[[Any], int], line: str, text: str = "", epilog: str = "") -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=line, description=text or line, epilog=epilog, formatter_class=whole)
-        made.set_defaults(run=run)
+        made.set_defaults(run=run, refuse=made.error)
         made.add_argument("--debug", action="store_true", help="show where an error comes from")
         return made
 
@@ -122,7 +124,10 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--method", choices=("bayes", "curves", "random", "evolution"), default="bayes", help=_METHODS)
     parser.add_argument(
-        "--study", metavar="FILE", type=Path, help="where everything is kept; default: DATA with the ending .db"
+        "--study",
+        metavar="FILE",
+        type=Path,
+        help="where everything is kept, reports (.html) and networks (.npz) beside it; default: DATA with the ending .db",
     )
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of the split, the search and the networks")
     parser.add_argument("--impute", action="store_true", help="fill in missing values: the median, or the most frequent value")
@@ -142,13 +147,17 @@ def _resume_arguments(parser: argparse.ArgumentParser) -> None:
 def _predict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", type=Path)
     parser.add_argument("new", metavar="NEW.csv", help="rows with the columns of training")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="a CSV file; default: to the terminal")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="a CSV file, new or of such predictions; default: to the terminal"
+    )
     parser.add_argument("--drop", metavar="COL", action="append", default=[], help="a column to leave out; may be repeated")
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", type=Path)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="default: STUDY with the ending .html")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="a file, new or a report; default: STUDY with the ending .html"
+    )
 
 
 def _running_arguments(parser: argparse.ArgumentParser, trials: str) -> None:

@@ -6,6 +6,9 @@ Nothing heavy is imported before a command runs: `bonas --help` answers at once.
 import argparse
 import json
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +17,10 @@ if TYPE_CHECKING:
     from bonas.study.display import Silent
     from bonas.study.job import Job
     from bonas.study.study import Study
-    from bonas.tabular.prepared import Prepared
 
 TRIALS = 40  # by default
 INTERRUPTED = 130  # exit code: Ctrl-C
+_FEWEST = 5  # members of a population; else it is a quarter of the trials, so that most of them are bred
 _PATIENCE = 10  # seconds to wait for a cluster to answer
 
 
@@ -27,19 +30,19 @@ def search(args: argparse.Namespace) -> int:
 
     read(args.data)  # a file that is not there, or no table, is refused before anything heavy is loaded
     path = args.study or Path(Path(args.data).name).with_suffix("").with_suffix(".db")
-    if path.exists() and path.resolve() == Path(args.data).resolve():
-        raise ValueError(f"--study {path} is the data themselves: name another file")
     import bonas
 
     bonas.configure()
     from bonas.study.job import open_study
+    from bonas.study.places import check_study_path
 
+    check_study_path(path, Path(args.data))
     if args.trials is None and args.seconds is None:
         args.trials = TRIALS
     job = _job(args)
     _check_places(job, args)
-    with open_study(path, job) as study:
-        return 0 if _has_all(study, job, args) else _run(study, job, args)
+    with _cluster(args) as client, open_study(path, job) as study:  # in this order: no study is left where there is no cluster
+        return 0 if _has_all(study, job, args) else _run(study, job, args, client)
 
 
 def _job(args: argparse.Namespace) -> "Job":
@@ -57,6 +60,7 @@ def _job(args: argparse.Namespace) -> "Job":
         impute=args.impute,
         categorical=tuple(args.categorical),
         drop=tuple(args.drop),
+        **({"population": max(_FEWEST, args.trials // 4)} if args.trials else {}),
     )
 
 
@@ -72,14 +76,15 @@ def resume(args: argparse.Namespace) -> int:
 
     with Study(args.study) as study:
         job, budget = job_of(study), study.notes.get("budget", {})
+        moved = checked(replace(job, data=str(Path(args.data).resolve()))) if args.data else None
         if _has_all(study, job, args):
             return 0
-    moved = checked(replace(job, data=str(Path(args.data).resolve())) if args.data else job)
+    moved = moved or checked(job)
     if args.trials is None and args.seconds is None:
         args.trials, args.seconds = budget.get("trials"), budget.get("seconds")
     _check_places(job, args)
-    with open_study(args.study, job, moved) as study:
-        return _run(study, moved, args)
+    with _cluster(args) as client, open_study(args.study, job, moved) as study:
+        return _run(study, moved, args, client)
 
 
 def _check_study(path: Path) -> None:
@@ -91,6 +96,7 @@ def _check_study(path: Path) -> None:
 
 def predict(args: argparse.Namespace) -> int:
     """Predict with the networks that a search kept."""
+    from bonas.study.places import write_predictions_over
     from bonas.tabular.kept import load
     from bonas.tabular.written import write_predictions
 
@@ -100,7 +106,12 @@ def predict(args: argparse.Namespace) -> int:
         _check_study(args.study)
     found = load(args.study)
     predictions = found.predict(args.new, drop=args.drop)
-    write_predictions(args.out, found, predictions)
+    if args.out is None:
+        write_predictions(None, found, predictions)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        write_predictions(Path(folder, "all.csv"), found, predictions)
+        write_predictions_over(args.out, Path(folder, "all.csv").read_bytes())
     return 0
 
 
@@ -147,24 +158,30 @@ def _total(job: "Job", args: argparse.Namespace) -> int | None:
     return args.trials and args.trials * (STAGES if job.method == "curves" else 1)
 
 
-def _run(study: "Study", job: "Job", args: argparse.Namespace) -> int:
+def _run(study: "Study", job: "Job", args: argparse.Namespace, client: Any) -> int:
+    from bonas.study.intervals import note_intervals
     from bonas.study.job import prepared
+    from bonas.study.opening import described, opening, so_far
+    from bonas.study.places import check_report
     from bonas.study.result import finish
+    from bonas.study.subject import NOTE
 
+    check_report(study.path.with_suffix(".html"), study.path)
     study.note("budget", {"trials": args.trials, "seconds": args.seconds})
     total = _total(job, args)
     table = prepared(job)
+    study.note(NOTE, described(table, job))
     try:
         with _display(args, study, job, total) as display:
-            for line in _opening(table, study, job, total):
+            for line in opening(table, study, job, total):
                 display.say(line)
             display.turn_to("compiling the search")
-            _optimise(study, job, args, total, display)
+            _optimise(study, job, args, total, display, client)
             display.turn_to("training the networks to keep, and their rivals")
             result = finish(study, job)
+            note_intervals(study, job)
     except KeyboardInterrupt:
-        told = sum(record.state == "told" for record in study.trials)
-        print(f"stopped after {told} trials, which are kept: bonas resume {study.path} goes on", file=sys.stderr)
+        print(f"stopped: {so_far(study)}, all kept: bonas resume {study.path} goes on", file=sys.stderr)
         return INTERRUPTED
     _close(study, job, args, result)
     return 0
@@ -175,7 +192,25 @@ def _check_places(job: "Job", args: argparse.Namespace) -> None:
         raise ValueError("--method curves keeps networks in memory between checkpoints: it trains one at a time")
 
 
-def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int | None, display: "Silent") -> None:
+@contextmanager
+def _cluster(args: argparse.Namespace) -> Iterator[Any]:
+    """Dask's client of the scheduler that was named, which has workers; None where none was named."""
+    if not args.scheduler:
+        yield None
+        return
+    from dask.distributed import Client
+
+    try:
+        made = Client(args.scheduler, timeout=_PATIENCE)
+    except Exception as problem:  # of whatever kind: an address may be wrong in many ways
+        raise ValueError(f"--scheduler {args.scheduler}: {problem or 'this is no address of a cluster'}") from problem
+    with made as client:
+        if not client.nthreads():
+            raise ValueError(f"the cluster at {args.scheduler} has no workers")
+        yield client
+
+
+def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int | None, display: "Silent", client: Any) -> None:
     from bonas.study.job import Objective, StageObjective, optimise_stages
 
     objective = Objective(job)
@@ -183,14 +218,8 @@ def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int |
     if job.method == "curves":
         optimise_stages(study, StageObjective(job, study), total, **limits)
         return
-    if args.scheduler:
-        from dask.distributed import Client
-
-        with Client(args.scheduler, timeout=_PATIENCE) as client:
-            places = sum(client.nthreads().values())
-            if not places:
-                raise ValueError(f"the cluster at {args.scheduler} has no workers")
-            study.optimise(objective, total, executor=client.get_executor(), workers=places, **limits)
+    if client is not None:
+        study.optimise(objective, total, executor=client.get_executor(), **limits)
     elif args.parallel > 1:
         from concurrent.futures import ThreadPoolExecutor
 
@@ -203,56 +232,37 @@ def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int |
 def _display(args: argparse.Namespace, study: "Study", job: "Job", total: int | None) -> "Silent":
     from bonas.study.display import Lines, Live, Silent
     from bonas.study.job import network_of, trainer
+    from bonas.study.opening import done
     from bonas.tabular.look import NAMES
 
     if args.quiet or args.json:
         return Silent()
     score, words = NAMES[trainer(job).family.score], partial(network_of, job, study)
-    return Live(total, words, score, len(study.trials), args.seconds) if sys.stdout.isatty() else Lines(total, words, score)
-
-
-def _opening(table: "Prepared", study: "Study", job: "Job", total: int | None) -> list[str]:
-    from bonas.study.job import shown
-
-    columns, train, test = table.columns, len(table.whole.train.x), len(table.whole.test.x)
-    kinds = f" of {len(columns.classes)} classes" if columns.classes else ""
-    inferred = "" if job.task else " (inferred; --task says otherwise)"
-    folds = f"validation by {len(table.folds)} folds" if len(table.folds) > 1 else "one in five of these validates"
-    before = len(study.trials)
-    return [
-        f"{shown(job.data)}: {columns.task}{kinds} of {columns.target!r}{inferred}, from {len(columns.names)} inputs",
-        f"{train} rows to search on, {folds}; {test} rows for the test",
-        *table.notices,
-        *_trials_in_words(job, columns.target, total),
-        f"study {study.path}" + (f", which has {before} trials already" if before else ""),
-    ]
-
-
-def _trials_in_words(job: "Job", target: str, total: int | None) -> list[str]:
-    """What the value of a trial is and, where it trains a part of a network, how many there are."""
-    from bonas.study.job import STAGES, trainer
-    from bonas.tabular.look import NAMES
-
-    score = trainer(job).family.score
-    unit = f"in the units of {target!r}" if score == "rmse" else "in nats a row"
-    value = f"the value of a trial is its validation {NAMES[score]}, {unit}: the lower, the better"
-    if job.method != "curves":
-        return [value]
-    whole = f": {total} trials cost as much as {total // STAGES} whole networks" if total else ""
-    return [value, f"each trial trains one network by one part of {STAGES}{whole}"]
+    return Live(total, words, score, done(study), args.seconds) if sys.stdout.isatty() else Lines(total, words, score)
 
 
 def _close(study: "Study", job: "Job", args: argparse.Namespace, result: dict[str, Any]) -> None:
-    from bonas.study.report import write_report
     from bonas.study.result import lines
     from bonas.tabular.kept import path_of
 
-    network, page = path_of(study.path), study.path.with_suffix(".html")
-    if not page.exists() or page.stat().st_mtime < network.stat().st_mtime:
-        write_report(study, page)
-    places = {"study": str(study.path), "network": str(network), "report": str(page)}
+    page, problem = _report(study, path_of(study.path))
+    places = {"study": str(study.path), "network": str(path_of(study.path)), "report": None if problem else str(page)}
     if args.json:
         print(json.dumps({**places, "data": job.data, "seed": job.seed, **result}))
     elif not args.quiet:
-        print("\n".join(["", *lines(result), "", *(f"{name:<8} {place}" for name, place in places.items())]))
+        said = places | ({"report": f"not written ({problem})"} if problem else {})
+        print("\n".join(["", *lines(result), "", *(f"{name:<8} {place}" for name, place in said.items())]))
         print(f"predict  bonas predict {study.path} NEW.csv")
+
+
+def _report(study: "Study", network: Path) -> tuple[Path, str]:
+    """Where the report is, written anew if it is older than the network; and why that could not be done, else nothing."""
+    from bonas.study.report import write_report
+
+    page = study.path.with_suffix(".html")
+    try:
+        if not page.exists() or page.stat().st_mtime < network.stat().st_mtime:
+            write_report(study, page)
+    except OSError as problem:  # what was found is said all the same
+        return page, f"{page}: {problem.strerror}"
+    return page, ""

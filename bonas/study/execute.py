@@ -222,7 +222,7 @@ def check_limits(*, trials: Any, seconds: Any, trial_seconds: Any) -> None:
     if trials is not None and (isinstance(trials, bool) or not isinstance(trials, Integral) or trials < 1):
         raise ValueError(f"trials is a whole number of at least 1; got {trials!r}")
     for name, value in (("seconds", seconds), ("trial_seconds", trial_seconds)):
-        if value is not None and not (isinstance(value, Real) and 0.0 < value < math.inf):
+        if value is not None and not (isinstance(value, Real) and 0.0 < float(value) < math.inf):
             raise ValueError(f"{name} is a number above 0; got {value!r}")
 
 

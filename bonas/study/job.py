@@ -38,6 +38,7 @@ class Job:
     impute: bool = False
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    population: int = field(default=20, compare=False)  # of evolution: as the study was begun, whatever is asked later
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,20 +95,50 @@ def search_of(job: Job, made: Family) -> Search | None:
         return curves(made.space, made.checkpoints[stage - 1 :: stage])
     if job.method == "bayes":
         return None
-    return random(made.space) if job.method == "random" else evolution(made.space)
+    return random(made.space) if job.method == "random" else evolution(made.space, population=job.population)
 
 
 def open_study(path: Path, job: Job, moved: Job | None = None) -> Study:
     """The study of a job: a new one, or the one that is there, if it is of this job; `moved` is where its data are now."""
+    begun = _begun(path)
+    _check_same(path, begun or job, job)
     made = trainer(moved or job).family
-    study = Study(path, made.space, seed=job.seed, search=search_of(job, made), extra={"job": job.to_json()})
-    kept = job_of(study)
-    if kept != job:
-        names = [name for name, value in asdict(kept).items() if value != getattr(job, name) and name != "sha256"]
-        told = ", ".join(f"{name} {getattr(kept, name)!r}" for name in names) or "other contents of the data"
+    study = Study(path, made.space, seed=job.seed, search=search_of(begun or job, made), extra={"job": job.to_json()})
+    try:
+        _check_same(path, job_of(study), job)  # another process may have been faster
+    except StudyError:
         study.close()
-        raise StudyError(f"{path} is a study with {told}: give --study another FILE, or go on with bonas resume {path}")
+        raise
     return study
+
+
+def _begun(path: Path) -> Job | None:
+    """The job of the study that is there; None where there is none, or none that can be read: opening it says why."""
+    try:
+        study = Study(path)
+    except StudyError:
+        return None
+    with study:
+        return job_of(study)
+
+
+def _check_same(path: Path, kept: Job, job: Job) -> None:
+    names = [
+        name for name, value in asdict(kept).items() if value != getattr(job, name) and name not in ("sha256", "population")
+    ]
+    if kept != job:
+        told = " and ".join(_told(name, getattr(kept, name)) for name in names) or "with other contents of the data"
+        raise StudyError(f"{path} was begun {told}: give --study another FILE, or go on with bonas resume {path}")
+
+
+def _told(name: str, value: Any) -> str:
+    """A setting as the command was told it."""
+    if name == "data":
+        return f"on {shown(value)}"
+    if value is None or value is False or value == ():
+        return f"without --{name}"
+    several = value if isinstance(value, tuple) else ("",) if value is True else (value,)
+    return "with " + " ".join(f"--{name} {each}".rstrip() for each in several)
 
 
 @dataclass(frozen=True)

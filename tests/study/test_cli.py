@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from study.command import houses
 
@@ -55,6 +56,18 @@ def test_help_comes_at_once(arguments):
         (["search", "--study", "houses.csv"], "it is no study of bonas"),
         (["search", "--study", "nowhere/s.db"], "nowhere"),
         (["search", "houses.csv", "--target", "price", "--study", "houses.csv"], "is the data themselves"),
+        (
+            ["search", "houses.csv", "--target", "price", "--study", "x.html"],
+            "the ending .html is that of reports; name it x.db",
+        ),
+        (["search", "houses.csv", "--target", "price", "--study", "x.network.npz"], "the ending .npz is that of networks"),
+        (["search", "own.network.npz"], "the networks of own.db would overwrite the data, own.network.npz"),
+        (["search", "taken.csv", "--target", "price"], "taken.html is no report of bonas, and a report does not overwrite it"),
+        (
+            ["search", "houses.csv", "--target", "price", "--impute", "--scheduler", "nonsense"],
+            "--scheduler nonsense: missing port",
+        ),
+        (["search", "houses.csv", "--bogus"], "bonas search: unrecognised arguments: --bogus (bonas search --help says more)"),
         (["resume", "nowhere.db"], "nowhere.db"),
         (["resume", "houses.csv"], "it is no study of bonas"),
         (["report", "nowhere.db"], "nowhere.db"),
@@ -67,6 +80,9 @@ def test_mistakes_are_told_in_one_line(folder, capsys, arguments, message):
     (folder / "constant.csv").write_text("x,y\n" + "".join(f"{i},1.5\n" for i in range(40)))
     (folder / "text.csv").write_text("x,y\n1,0.5\nmany,1.5\n" + "".join(f"{i},{i / 7}\n" for i in range(40)))
     (folder / "few.csv").write_text("x,y\n1,0.5\n2,0.7\n")
+    (folder / "taken.html").write_text("<!DOCTYPE html><title>another page</title>")
+    (folder / "taken.csv").write_bytes((folder / "houses.csv").read_bytes())
+    np.savez(folder / "own.network.npz", X=np.arange(40.0)[:, None], y=np.arange(40.0))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     try:
         code = cli.main(arguments)

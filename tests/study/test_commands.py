@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -118,6 +119,31 @@ def test_predictions_do_not_overwrite_what_they_read(searched, capsys):
 
 
 @pytest.mark.slow
+def test_predictions_overwrite_nothing_but_predictions(searched, capsys):
+    folder, _ = searched
+    (folder / "new.csv").write_text("area,heating\n100,gas\n")
+    predict = ["predict", str(folder / "houses.db"), str(folder / "new.csv"), "--out"]
+    for name in ("houses.csv", "houses.network.npz", "houses.html"):
+        before = (folder / name).read_bytes()
+        assert cli.main([*predict, str(folder / name)]) == 2
+        assert "is not overwritten" in capsys.readouterr().err
+        assert (folder / name).read_bytes() == before
+    (folder / "empty.csv").write_text("")
+    for _ in range(2):
+        assert cli.main([*predict, str(folder / "empty.csv")]) == 0
+    assert (folder / "empty.csv").read_text().startswith("row,price,price_std")
+
+
+@pytest.mark.slow
+def test_the_calibration_of_the_networks_is_in_the_report(searched):
+    folder, _ = searched
+    with bonas.Study(folder / "houses.db") as study:
+        held, result = study.notes["intervals"]["held"], study.notes["result"]
+    assert held["90"] == pytest.approx(result["test"]["bonas"]["within_90"])
+    assert 'id="figure-intervals"' in (folder / "houses.html").read_text("utf-8")
+
+
+@pytest.mark.slow
 def test_resuming_adds_trials_and_json_is_one_object(searched):
     folder, _ = searched
     done = run("resume", "houses.db", "--trials", "3", "--json", folder=folder)
@@ -142,6 +168,27 @@ def test_a_finished_study_says_so_and_trains_nothing_again(searched, command):
     assert [path.stat().st_mtime_ns for path in files] == before
     told = json.loads(run(*command, "--json", folder=folder).stdout)
     assert told["test"] == bonas.load(folder / "houses.db").about["test"]
+
+
+@pytest.mark.slow
+def test_a_finished_study_says_what_was_found_though_no_report_can_be_written(searched, tmp_path):
+    folder, _ = searched
+    for name in ("houses.db", "houses.network.npz"):
+        shutil.copy(folder / name, tmp_path)
+    (tmp_path / "houses.html").mkdir()
+    os.utime(tmp_path / "houses.html", (0, 0))
+    done = run("resume", "houses.db", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Best architecture" in done.stdout
+    assert "report   not written (houses.html: Is a directory)" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_finished_study_looks_for_data_that_are_said_to_be_elsewhere(searched):
+    folder, _ = searched
+    done = run("resume", "houses.db", "--data", "nosuch.csv", folder=folder)
+    assert done.returncode == 2
+    assert "nosuch.csv, which is not there" in done.stderr
 
 
 @pytest.mark.slow
@@ -181,7 +228,7 @@ def test_ctrl_c_says_how_to_resume(folder):
         process.kill()
     assert process.returncode == 130
     assert said.count("\n") == 1
-    assert "bonas resume houses.db goes on" in said
+    assert re.search(r"stopped: \d+ trials done, 1 to repeat, all kept: bonas resume houses.db goes on", said)
 
 
 @pytest.mark.slow
@@ -189,8 +236,9 @@ def test_a_killed_search_goes_on_with_the_same_points(folder):
     process = started(folder, "--trials", "500", stdout=subprocess.PIPE)
     wait_for_line(process, "[2/")
     killed(process)
-    done = run("resume", "houses.db", "--trials", "6", "--quiet", folder=folder)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("resume", "houses.db", "--trials", "6", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"study houses.db: \d trials done, 1 to repeat\n", done.stdout)
     done = run("search", "houses.csv", *SMALL[:2], "--trials", "6", *SMALL[4:], "--study", "other.db", "--quiet", folder=folder)
     assert done.returncode == 0
     with bonas.Study(folder / "houses.db") as study, bonas.Study(folder / "other.db") as other:

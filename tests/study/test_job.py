@@ -1,5 +1,7 @@
 """A job: kept in its study, gone on with, and what is taken from its trials."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -110,11 +112,35 @@ def test_stages_end_at_checkpoints_and_the_last_at_the_last():
 def test_another_job_is_kept_out_of_a_study(tmp_path):
     job = table(tmp_path / "t.csv")
     open_study(tmp_path / "s.db", job).close()
-    with pytest.raises(StudyError, match="impute False: give --study another FILE"):
-        open_study(tmp_path / "s.db", Job(**{**job.to_json(), "impute": True, "categorical": (), "drop": ()}))
+    for other, words in (
+        ({"impute": True}, "was begun without --impute: give --study another FILE, or go on with bonas resume"),
+        ({"space": "ensemble"}, "was begun with --space mlp: give"),
+        ({"seed": 1, "drop": ("a",)}, "was begun with --seed 0 and without --drop: give"),
+        ({"sha256": "another"}, "was begun with other contents of the data: give"),
+        ({"data": "other.csv"}, "was begun on .*t.csv: give"),
+    ):
+        with pytest.raises(StudyError, match=words):
+            open_study(tmp_path / "s.db", replace(job, **other))
     with open_study(tmp_path / "s.db", job) as study:
         assert job_of(study) == job
         assert study.space == family("mlp", trainer(job).prepared.size).space
+
+
+def test_evolution_goes_on_with_the_population_it_was_begun_with(tmp_path):
+    """However many trials are asked for later; one that was begun before there was such a setting has 20."""
+    job = replace(table(tmp_path / "t.csv"), method="evolution", population=2)
+    points = []
+    for later in (2, 20):
+        path = tmp_path / f"{later}.db"
+        open_study(path, job).close()
+        with open_study(path, replace(job, population=later)) as study:
+            for i in range(4):
+                study.tell(study.ask(), float(i))
+            points.append([record.u for record in study.trials])
+            assert [record.info["random"] for record in study.trials] == [True, True, False, False]
+            assert job_of(study).population == 2
+    assert points[0] == points[1]
+    assert Job("iris", "").population == 20
 
 
 class Once:
