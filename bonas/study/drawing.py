@@ -149,7 +149,7 @@ class Panel:
         yield path([(self.left, floor), (right, floor)], "axis")
         yield from self._x_ticks(floor, right)
         if self.y_label:
-            yield words(2, 10, self.y_label, "label")
+            yield words(2, 10, short(self.y_label, int(self.width / _LETTER)), "label", title=self.y_label)
         if self.x_label:
             yield words((self.left + right) / 2, self.height - 4, self.x_label, "label", "middle")
 

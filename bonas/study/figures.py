@@ -45,7 +45,7 @@ def value_scale(values: Sequence[float], sign: float) -> Scale:
     return Scale(low - room, high + room)
 
 
-def progress(records: Sequence[Record], found: Record, scale: Scale, sign: float) -> str:
+def progress(records: Sequence[Record], found: Record, scale: Scale, sign: float, label: str = "value") -> str:
     """Values by number of trial, the best so far as a line, and failed trials at the bottom."""
     told = [record for record in records if record.state == "told"]
     best = sign * np.minimum.accumulate([sign * value_of(record) for record in told])
@@ -53,7 +53,7 @@ def progress(records: Sequence[Record], found: Record, scale: Scale, sign: float
     steps = [(record.number, value) for record, value in zip(told, best, strict=True)]
 
     def draw(width: int) -> str:
-        panel = Panel(Scale(first, max(last, first + 1), whole=True), scale, width, 300, "trial", "value")
+        panel = Panel(Scale(first, max(last, first + 1), whole=True), scale, width, 300, "trial", label)
         panel.dots([(r.number, value_of(r)) for r in told], "dot", [_said(r) for r in told])
         panel.line([*steps, (last, best[-1])], "line", stepped=True)
         failed = [record for record in records if record.state == "failed"]
@@ -68,9 +68,9 @@ def _said(record: Record) -> str:
     return f"trial {record.number}: {number(value_of(record))}"
 
 
-def coordinates(told: Sequence[Record], space: Space, scale: Scale, sign: float) -> str:
+def coordinates(told: Sequence[Record], space: Space, scale: Scale, sign: float, label: str = "value") -> str:
     """One line a trial across all parameters and its value; the best ones stand out, and are drawn last."""
-    axes = [(name, scale_of(parameter)) for name, parameter in space.parameters.items()] + [("value", scale)]
+    axes = [(name, scale_of(parameter)) for name, parameter in space.parameters.items()] + [(label, scale)]
     ranked = sorted(told, key=lambda record: sign * value_of(record), reverse=True)
     absent = {name for name, _ in axes[:-1] if any(name not in record.config for record in told)}
     good = standing_out(len(ranked))
@@ -121,7 +121,7 @@ def _upright(place, i: int, name: str, axis: Scale, absent: bool):
     if absent:
         off_x, off_y = place(i, _OFF)
         yield path([(off_x - 4, off_y), (off_x + 4, off_y)] if beside else [(off_x, off_y - 4), (off_x, off_y + 4)], "axis")
-        yield words(off_x, off_y + 14, "inactive" if beside else "off", "tick halo", "middle", title="inactive")
+        yield words(off_x, off_y + 14, "inactive", "tick halo", "middle")
 
 
 def slices(told: Sequence[Record], best: Record, space: Space, scale: Scale) -> list[str]:
@@ -167,24 +167,26 @@ def importance(shares: Mapping[str, float]) -> str:
     return both(draw)
 
 
-def curves(told: Sequence[Record], best: Record, sign: float) -> tuple[str, int]:
-    """Intermediate values by step, and how many trials are shown: the best of those that reported at least twice."""
+def curves(told: Sequence[Record], best: Record, sign: float, label: str = "reported value") -> tuple[str, int, int]:
+    """Intermediate values by step; how many trials are shown, the best of those that reported at least twice; and how many
+    values lie beyond the axis, and are drawn at its end.
+    """
     finite = {r.number: [(step, value) for step, value in r.reports if np.isfinite(value)] for r in told}
     ranked = sorted((r for r in told if len(finite[r.number]) > 1), key=lambda r: sign * value_of(r))[:_CURVES]
     if not ranked:
-        return "", 0
+        return "", 0, 0
     lines = {r.number: _thinned(finite[r.number]) for r in ranked}
     steps = [step for line in lines.values() for step, _ in line]
     y = value_scale([value for line in lines.values() for _, value in line], sign)
 
     def draw(width: int) -> str:
-        panel = Panel(Scale(min(steps), max(steps), whole=True), y, width, 300, "step", "reported value")
+        panel = Panel(Scale(min(steps), max(steps), whole=True), y, width, 300, "step", label)
         for record in reversed(ranked):
             kind = "best-line" if record.number == best.number else "curve"
             panel.line(lines[record.number], kind, title=_said(record))
         return panel.svg("Learning curves")
 
-    return both(draw), len(ranked)
+    return both(draw), len(ranked), sum(not y.within(value) for line in lines.values() for _, value in line)
 
 
 def _thinned(line: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -228,13 +230,23 @@ def calibration(seen: Sequence[Record], residuals: np.ndarray, predicted: Quanti
 def _coverage(sizes: np.ndarray) -> str:
     from scipy.stats import norm
 
-    percent = Scale(0.0, 100.0)
-    panel = Panel(percent, percent, x_label="interval, %", y_label="trials within, %")
-    panel.line([(0.0, 0.0), (100.0, 100.0)], "rule")
     wanted = np.arange(0.0, 100.0, 2.0)
-    held = [(w, 100.0 * float((sizes <= norm.ppf(0.5 + w / 200.0)).mean())) for w in wanted]
-    panel.line([*held, (100.0, 100.0)], "line")
-    return panel.svg("How many trials lie within intervals of each size")
+    shares = [(w, 100.0 * float((sizes <= norm.ppf(0.5 + w / 200.0)).mean())) for w in wanted]
+    return held([*shares, (100.0, 100.0)], "trials within, %")
+
+
+def held(shares: Sequence[tuple[float, float]], label: str) -> str:
+    """What intervals hold against what they should, both in per cent."""
+    percent = Scale(0.0, 100.0)
+    panel = Panel(percent, percent, x_label="interval, %", y_label=label)
+    panel.line([(0.0, 0.0), (100.0, 100.0)], "rule")
+    panel.line(shares, "line")
+    return panel.svg("How many lie within intervals of each size")
+
+
+def grid(panels: Sequence[str]) -> str:
+    """Pictures beside one another, as many as there is room for."""
+    return '<div class="grid">' + "".join(f"<div>{panel}</div>" for panel in panels) + "</div>"
 
 
 def legend(*entries: tuple[str, str]) -> str:

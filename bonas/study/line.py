@@ -23,3 +23,15 @@ def line(trials: int | None, done: int, *, shown: bool) -> Iterator[Watch | None
             bar.update(task, completed=event.done, news=f"{best}, {len(event.running)} running")
 
         yield watch
+
+
+def both(one: Watch | None, other: Watch | None) -> Watch | None:
+    """A watcher that tells two, or the one that there is; None where there is none."""
+    if one is None or other is None:
+        return one or other
+
+    def watch(event: Event) -> None:
+        one(event)
+        other(event)
+
+    return watch

@@ -9,8 +9,10 @@ from typing import Any
 
 from bonas.spaces import Choice, Space
 from bonas.study.drawing import number
+from bonas.study.parts import part_numbers
 from bonas.study.store import Record
 from bonas.study.study import Study
+from bonas.study.subject import UNKNOWN, Subject
 from bonas.study.written import is_whole, write_space
 
 _ROWS = 2000  # trials that the table has
@@ -33,7 +35,7 @@ def is_whole_space(study: Study) -> bool:
     return is_whole(study.about["space"]) or write_space(study.space) == study.about["space"]
 
 
-def headline(study: Study, records: Sequence[Record], best: Record | None) -> str:
+def headline(study: Study, records: Sequence[Record], best: Record | None, about: Subject) -> str:
     """The best value and where it is."""
     states = [record.state for record in records]
     waiting = len(records) - states.count("told") - states.count("failed")
@@ -45,7 +47,7 @@ def headline(study: Study, records: Sequence[Record], best: Record | None) -> st
         found = '<p class="lead">No trial has been told yet.</p>'
     else:
         chips = "".join(f"<div><dt>{escape(name)}</dt><dd>{said(value)}</dd></div>" for name, value in best.config.items())
-        found = f'<p class="value">{said(best.value)}</p><p class="lead">the best value, trial {best.number}'
+        found = f'<p class="value">{said(best.value)}</p><p class="lead">the best {escape(about.value)}, trial {best.number}'
         found += f"{_in_words(study.notes, best)}</p><dl class='config'>{chips}</dl>"
     return title + found + f'<p class="counts">{" · ".join(counts)}</p>'
 
@@ -72,43 +74,6 @@ def _duration(seconds: float) -> str:
     if seconds >= _HOUR:
         return f"{seconds / _HOUR:.1f} hours"
     return f"{seconds / _MINUTE:.1f} minutes" if seconds >= _MINUTE else f"{seconds:.1f} seconds"
-
-
-def network(notes: Mapping[str, Any]) -> str:
-    """What was found, beside its rivals, where the study has a note of it."""
-    result = notes.get("result")
-    if not isinstance(result, Mapping):
-        return f"<pre>{escape(json.dumps(result, indent=1))}</pre>"
-    parts = [(part, result[part]) for part in ("validation", "test") if _is_table(result.get(part))]
-    return "".join(f"<h3>{part.capitalize()}</h3>" + _scores(scores) for part, scores in parts)
-
-
-def _is_table(given: Any) -> bool:
-    return isinstance(given, Mapping) and bool(given) and all(isinstance(row, Mapping) for row in given.values())
-
-
-def _scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """One row for each who was scored; a standard error stands beside its score."""
-    names = list(dict.fromkeys(name for row in scores.values() for name in row if not name.endswith("_error")))
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in names)
-    rows = []
-    for who, row in scores.items():
-        cells = [
-            said(row.get(name, "")) + (f" ± {row[f'{name}_error']:.2g}" if f"{name}_error" in row else "") for name in names
-        ]
-        rows.append(f"<tr><th>{escape(who)}</th>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def network_calibration(notes: Mapping[str, Any]) -> str:
-    """How well the uncertainties of the network that was found hold on the test rows, where the study has a note of it."""
-    result = notes.get("result")
-    test = result.get("test") if isinstance(result, Mapping) else None
-    found = test.get("bonas") if _is_table(test) else None  # type: ignore[union-attr]
-    held = found.get("within_90") if found else None
-    if not isinstance(held, (int, float)):
-        return ""
-    return f"<p>The network that was found: intervals that should hold 90% of the test values hold {held:.0%}.</p>"
 
 
 def failures(records: Sequence[Record]) -> str:
@@ -138,28 +103,31 @@ def _failure(error: str, trace: str, group: Sequence[Record]) -> str:
     return f'<details><summary><b>{who}</b> {escape(error)}</summary>{where}<ul class="muted">{"".join(lines)}</ul></details>'
 
 
-def table(records: Sequence[Record], space: Space) -> str:
+def table(records: Sequence[Record], space: Space, about: Subject = UNKNOWN) -> str:
     """All trials; a click on a column sorts by it."""
     if not records:
         return "<p>There are no trials yet.</p>"
     shown = records[-_ROWS:]
-    kinds = {"trial": "n", "state": "", "value": "n"}
     columns = [
-        *kinds.items(),
+        *(("trial", "n"), ("state", ""), (about.score, "n")),
+        *([("part", "n")] if about.parts else []),
         *((name, "n" * (not isinstance(p, Choice))) for name, p in space.parameters.items()),
-        ("cost", "n"),
+        ("seconds" if about.seconds else "cost", "n"),
     ]
+    parts = part_numbers(records) if about.parts else {}
     head = "".join(f'<th class="{kind}"><button type="button">{escape(name)}</button></th>' for name, kind in columns)
-    rows = "".join(_row(record, space.names) for record in shown)
+    rows = "".join(_row(record, space.names, parts) for record in shown)
     some = (
         f"The latest {_ROWS} of {len(records)}; <code>study.csv(path)</code> writes all. " if len(shown) < len(records) else ""
     )
     whole = f'<table class="sortable"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'<p>{some}A click on the name of a column sorts by it.</p><div class="scroll tall">{whole}</div>'
+    cost = "" if about.seconds else " Costs are seconds, unless another was told."
+    return f'<p>{some}A click on the name of a column sorts by it.{cost}</p><div class="scroll tall">{whole}</div>'
 
 
-def _row(record: Record, names: Sequence[str]) -> str:
-    cells = [record.number, record.state, record.value, *(record.config.get(name) for name in names), record.cost]
+def _row(record: Record, names: Sequence[str], parts: Mapping[int, int]) -> str:
+    part = [parts[record.number]] if parts else []
+    cells = [record.number, record.state, record.value, *part, *(record.config.get(name) for name in names), record.cost]
     return "<tr>" + "".join(map(_cell, cells)) + "</tr>"
 
 
@@ -174,8 +142,8 @@ def _cell(value: Any) -> str:
     return f'<td class="n"{exact}>{text}</td>'
 
 
-def settings(study: Study) -> str:
-    """The space, and everything that decides which points were asked."""
+def settings(study: Study, searched: Subject) -> str:
+    """The table, the space, and everything that decides which points were asked."""
     about = dict(study.about)
     space, versions, extra = about.pop("space", {}), about.pop("versions", {}), about.pop("extra", {})
     created = about.pop("created", None)
@@ -187,7 +155,8 @@ def settings(study: Study) -> str:
         f"<details><summary>{name}</summary><pre>{escape(json.dumps(value, indent=1))}</pre></details>"
         for name, value in notes.items()
     )
-    return _space(space) + _pairs("Study", plain) + _pairs("Versions", versions) + folded
+    table = _pairs("Table", searched.table) if searched.table else ""
+    return table + _space(space) + _pairs("Study", plain) + _pairs("Versions", versions) + folded
 
 
 def _pairs(title: str, values: Mapping[str, Any]) -> str:

@@ -19,10 +19,11 @@ from bonas.search.door import check_search
 from bonas.search.types import Search
 from bonas.spaces import Space
 from bonas.study import tables
-from bonas.study.execute import Event, Watch, check_limits, optimise
+from bonas.study.execute import Watch, check_limits, optimise
 from bonas.study.file import File, StudyError
 from bonas.study.importance import importance
-from bonas.study.line import line
+from bonas.study.line import both, line
+from bonas.study.parts import in_parts, networks
 from bonas.study.searching import FIRST, Searching
 from bonas.study.store import Point, Record, Store, set_all, settings
 from bonas.study.subset import default_search, said
@@ -226,8 +227,7 @@ class Study:
         limits = {"trials": trials, "seconds": seconds, "trial_seconds": trial_seconds}
         check_limits(**limits)
         with line(trials, self._store.ended(), shown=progress) as show:
-            watchers = [each for each in (show, watch) if each]
-            optimise(self, objective, executor=executor, workers=workers, watch=_all(watchers), **limits)
+            optimise(self, objective, executor=executor, workers=workers, watch=both(show, watch), **limits)
 
     # What is there
 
@@ -252,9 +252,11 @@ class Study:
     def importance(self) -> dict[str, float]:
         """How much each parameter decides: shares that sum up to 1, the greatest first; empty below 4 values.
 
-        They are total effects on the mean of a GP that is fitted to all values: see `bonas.study.importance`.
+        They are total effects on the mean of a GP that is fitted to all values: see `bonas.study.importance`. Of networks that
+        are trained part by part the last values count.
         """
         told = [record for record in self.trials if record.value is not None]
+        told = networks(told) if in_parts(self._settings) else told
         u, values = np.array([record.u for record in told]), np.array([record.value for record in told], float)
         return importance(self.space, u, values, jax.random.key(self.seed))
 
@@ -295,14 +297,6 @@ class Study:
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {state}" for state, n in self._store.counts().items() if n)
         return f"Study({str(self.path)!r}: {counts or 'no trials'})"
-
-
-def _all(watchers: list[Watch]) -> Watch | None:
-    def watch(event: Event) -> None:
-        for each in watchers:
-            each(event)
-
-    return watch if watchers else None
 
 
 def versions() -> dict[str, str]:

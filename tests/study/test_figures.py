@@ -1,6 +1,7 @@
 """Figures from trials alone: what is in them, and what is left out."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,14 +78,21 @@ def test_a_parameter_may_be_called_value():
 
 
 def test_learning_curves_are_of_trials_that_reported_twice():
-    svg, shown = figures.curves(TOLD, TOLD[1], 1.0)
+    svg, shown, beyond = figures.curves(TOLD, TOLD[1], 1.0)
+    assert beyond == 0
     assert shown == 2
     assert wide(svg).count('class="curve"') == 2
     assert "nan" not in svg
 
 
+def test_values_of_learning_curves_beyond_the_axis_are_counted():
+    values = [*(1.0 + 0.01 * i for i in range(20)), 50.0]
+    record = replace(told(0, 1.0, rate=0.1, kind="b"), reports=tuple(enumerate(values)))
+    assert figures.curves([record], record, 1.0)[1:] == (1, 1)
+
+
 def test_without_reports_there_are_no_learning_curves():
-    assert figures.curves([told(0, 1.0, rate=0.1, kind="b")], TOLD[1], 1.0) == ("", 0)
+    assert figures.curves([told(0, 1.0, rate=0.1, kind="b")], TOLD[1], 1.0) == ("", 0, 0)
 
 
 def test_values_over_decades_have_a_logarithmic_axis():

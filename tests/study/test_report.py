@@ -129,7 +129,84 @@ def test_scores_and_calibration_of_a_network_that_was_noted(make):
     text = page(study)
     assert "the best value, trial 0: 2 layers of 32" in text
     assert "54.21 ± 3</td>" in text
-    assert "intervals that should hold 90% of the test values hold 87%" in text
+    assert "Intervals that should hold 90% of the test values hold 87%" in text
+
+
+def test_those_who_were_scored_have_the_names_that_the_terminal_gives_them(make):
+    study = make([1.0])
+    row = {"rmse": 1.0, "r2": 0.5}
+    scores = {"bonas": row | {"within_90": 0.871, "nats": 2.0}, "linear": row, "mlp": row}
+    study.note("result", {"task": "regression", "test": scores})
+    text = page(study)
+    for words in ("found by bonas", "ridge regression", "default MLP, 2×64"):
+        assert f"<tr><th>{words}</th>" in text
+    for words in ("RMSE", "R²", "held by 90% intervals", "negative log density"):
+        assert f'<th class="n">{words}</th>' in text
+    assert '<td class="n">87%</td>' in text
+
+
+def test_calibration_of_a_network_is_drawn_where_it_was_noted(make):
+    study = make([1.0])
+    study.note("result", {"test": {"bonas": {"within_90": 0.87}}})
+    assert 'id="figure-intervals"' not in page(study)
+    study.note("intervals", {"rows": 30, "held": {"50": 0.4, "90": 0.87}})
+    assert 'id="figure-intervals"' in page(study)
+
+
+JOB = {"data": "/there/houses.csv", "target": None, "space": "mlp", "method": "bayes"}
+TABLE = {"data": "/there/houses.csv", "target": "price & <b>", "task": "regression", "score": "rmse"}
+
+
+def test_a_search_on_a_table_says_what_its_values_are(make):
+    study = make([3.0, 2.0], extra={"job": JOB})
+    study.note("table", TABLE)
+    text = page(study)
+    assert "the best validation RMSE of price &amp; &lt;b&gt;, trial 1" in text
+    assert "Validation RMSE of price &amp; &lt;b&gt; against each parameter" in text
+    assert ">value<" not in text
+    for name, value in (("data set", "/there/houses.csv"), ("target", "price &amp; &lt;b&gt;"), ("task", "regression")):
+        assert f"<tr><th>{name}</th><td>{value}</td></tr>" in text
+    assert '<button type="button">seconds</button>' in text
+
+
+def test_the_result_says_what_values_are_where_nothing_else_was_noted(make):
+    study = make([3.0], extra={"job": JOB})
+    study.note("result", {"score": "log_loss", "target": "kind", "task": "classification"})
+    assert "the best validation log loss of kind, trial 0" in page(study)
+
+
+def test_what_costs_are_is_said_where_they_may_be_anything(make):
+    text = page(make([3.0]))
+    assert '<button type="button">cost</button>' in text
+    assert "Costs are seconds, unless another was told" in text
+
+
+def test_trials_that_train_one_network_are_one(make):
+    """Ten parts of two networks: no model is fitted to them, and each network has one curve."""
+    study = make([], extra={"job": JOB | {"method": "curves"}})
+    for i in range(10):
+        study.enqueue({"rate": (0.01, 0.1)[i % 2], "kind": "a"})
+        trial = study.ask()
+        trial.report(2 * (i // 2), 3.0 - 0.1 * i)
+        trial.report(2 * (i // 2) + 1, 2.9 - 0.1 * i)
+        study.tell(trial, 2.9 - 0.1 * i)
+    text = page(study)
+    assert text.count("A model is fitted from 5 networks on") == 3
+    assert "Values that 2 networks reported while training" in text
+    curves = text.partition('id="figure-curves"')[2].partition("</figure>")[0]
+    assert len(re.findall(r'<path class="(?:curve|best-line)"[^>]*><title>', curves)) == 2 * 2  # for a desk and for a phone
+    slices = text.partition('id="figure-slices"')[2].partition("</figure>")[0]
+    assert slices.count('<circle class="dot"') == 2 * 2 + 1  # two networks in two panels, and the key
+    assert re.search(r'<button type="button">value</button></th><th class="n"><button type="button">part</button>', text)
+    assert '<td class="n">9</td><td>told</td><td class="n" data-value="2.0">2</td><td class="n">5</td>' in text
+
+
+def test_inactive_has_one_word_at_any_width(make):
+    space = bonas.Space(depth=bonas.Int(1, 2), width=bonas.Int(1, 9, when={"depth": 2}))
+    text = page(make([1.0, 2.0], space=space, config=lambda i: {"depth": 1} if i else {"depth": 2, "width": 3}))
+    drawn = text.partition('id="figure-coordinates"')[2].partition("</figure>")[0]
+    assert drawn.count(">inactive</text>") == 2
+    assert ">off<" not in drawn
 
 
 def test_words_noted_for_another_trial_are_not_those_of_the_best(make):
@@ -140,8 +217,9 @@ def test_words_noted_for_another_trial_are_not_those_of_the_best(make):
 
 @pytest.mark.parametrize("note", [5, "text", None, [], {"test": 3}, {"test": {}}, {"best": 1}])
 def test_notes_of_any_form_are_no_error(make, note):
-    study = make([1.0])
-    study.note("result", note)
+    study = make([1.0], extra={"job": JOB})
+    for name in ("result", "table", "intervals"):
+        study.note(name, note)
     assert "<h1>some</h1>" in page(study)
 
 
@@ -156,3 +234,23 @@ def test_reports_are_written_beside_the_study_by_default(make, tmp_path):
 def test_a_folder_that_is_not_there_is_an_error(make, tmp_path):
     with pytest.raises(FileNotFoundError):
         write_report(make([1.0]), tmp_path / "no" / "report.html")
+
+
+@pytest.mark.parametrize("name", ["some.db", "some.network.npz", "data.csv", "page.html", "other.html", "link.html"])
+def test_nothing_but_a_report_is_overwritten(make, tmp_path, name):
+    """Not the study by whatever name, nor its networks, its data, another page or another study."""
+    study = make([1.0])
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "page.html").write_text("<!DOCTYPE html><title>another page</title>")
+    (tmp_path / "link.html").symlink_to(tmp_path / "some.db")
+    bonas.Study(tmp_path / "other.html", SPACE).close()
+    before = (tmp_path / name).read_bytes() if (tmp_path / name).exists() else None
+    with pytest.raises(ValueError, match="is no report of bonas, and a report does not overwrite it"):
+        write_report(study, tmp_path / name)
+    assert before is None or (tmp_path / name).read_bytes() == before
+    assert write_report(study) == write_report(study)  # but a former report is
+
+
+def test_a_study_that_is_named_like_a_report_is_not_overwritten_by_its_own(tmp_path):
+    with bonas.Study(tmp_path / "some.html", SPACE) as study, pytest.raises(ValueError, match="is no report of bonas"):
+        write_report(study)
