@@ -109,6 +109,8 @@ def open_study(path: Path, job: Job, moved: Job | None = None) -> Study:
     except StudyError:
         study.close()
         raise
+    if made.first is not None and not study.trials and job.method != "curves":
+        study.enqueue(made.first)
     return study
 
 

@@ -24,6 +24,17 @@ _FEW = 1600
 _LOOKS = 20  # checkpoints of a run
 _MANY = 2000  # rows from which on wider networks can pay
 _DEEPEST = 3
+# On many rows trials are long and few, and most of what is drawn from the space does worse than the network that one would
+# train without a search: it comes first. Its rate and decay are the middle of those searched.
+_USUAL = {
+    "depth": 2,
+    "width_1": 64,
+    "width_2": 64,
+    "activation": "relu",
+    "learning_rate": 3e-3,
+    "weight_decay": 0.1,
+    "dropout": 0.0,
+}
 _RATE = 3e-3  # of Wilton's ensembles, whose learning rate is not searched (W-D4)
 _MEMBERS = 10
 _NOISE = 0.25  # variance that variational networks begin with, for targets of variance 1
@@ -56,6 +67,7 @@ class Family:
     begin: Callable[[Array, Mapping[str, Any], nets.Examples], Any]
     advance: Callable[[Any, int], tuple[Any, Look]]
     params: Callable[[Any], Params]
+    first: Mapping[str, Any] | None = None  # what a search begins with; None: with what it chooses
 
 
 def family(name: str, size: Size) -> Family:
@@ -152,7 +164,8 @@ def _mlp(size: Size) -> Family:
         hyper = nets.Hyper(**{name: np.float32(config[name]) for name in names})
         return teams.begin(key, plan, teams.Team(network, hyper, 1), folds)
 
-    return Family("mlp", space, checkpoints, "epochs", _score(size), begin, teams.advance, teams.params_of)
+    first = _USUAL if size.rows >= _FEW else None
+    return Family("mlp", space, checkpoints, "epochs", _score(size), begin, teams.advance, teams.params_of, first)
 
 
 def _ensemble(size: Size) -> Family:

@@ -143,6 +143,13 @@ def test_evolution_goes_on_with_the_population_it_was_begun_with(tmp_path):
     assert Job("iris", "").population == 20
 
 
+def test_on_many_rows_the_first_trial_is_a_usual_network(tmp_path):
+    job = table(tmp_path / "t.csv", 2600)
+    for _ in range(2):
+        with open_study(tmp_path / "s.db", job) as study:
+            assert [(trial.number, trial.config["width_1"], trial.config["width_2"]) for trial in study.trials] == [(0, 64, 64)]
+
+
 class Once:
     """Trains every network for one stage, and then no longer."""
 

@@ -48,6 +48,12 @@ def test_updates_grow_with_the_rows_where_there_are_many(rows, least, most):
     assert least <= family("mlp", REGRESSION._replace(rows=rows)).checkpoints[-1] * -(-rows // batch) <= most
 
 
+def test_the_first_network_on_many_rows_is_one_of_the_space():
+    made = family("mlp", REGRESSION._replace(rows=12_800))
+    assert made.space.decode(made.space.encode(made.first))["width_2"] == 64
+    assert family("mlp", REGRESSION).first is None
+
+
 def test_a_million_rows_are_seen_40_times():
     assert family("mlp", REGRESSION._replace(rows=1_000_000)).checkpoints[-1] == 40
 
