@@ -19,12 +19,12 @@ _LETTER = 6.2  # pixels of width, about, of a letter in a label
 
 
 def number(value: Any) -> str:
-    """A number as people write it, with up to four significant digits; anything else as text."""
+    """A number as people write it: four significant digits, or all before the point up to a million; else as text."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, int):
         return str(value).replace("-", "−")
-    mantissa, _, exponent = f"{value:.4g}".partition("e")
+    mantissa, _, exponent = (f"{value:.0f}" if 1e4 <= abs(value) < 1e6 else f"{value:.4g}").partition("e")
     return (mantissa + (f"e{int(exponent)}" if exponent else "")).replace("-", "−")
 
 

@@ -217,22 +217,24 @@ def posterior(found: Mapping[str, Slice], best: Record, space: Space, scale: Sca
     return drawn
 
 
-def calibration(seen: Sequence[Record], residuals: np.ndarray, predicted: Quantiles, scale: Scale) -> list[str]:
+def calibration(
+    seen: Sequence[Record], residuals: np.ndarray, predicted: Quantiles, scale: Scale, thing: str = "trial"
+) -> list[str]:
     """What the others say of each trial against what it was; and how often intervals held what they should have."""
-    panel = Panel(scale, scale, x_label="observed", y_label="predicted without the trial")
+    panel = Panel(scale, scale, x_label="observed", y_label=f"predicted without the {thing}")
     panel.line([(scale.low, scale.low), (scale.high, scale.high)], "rule")
     for record, low, high in zip(seen, predicted.low, predicted.high, strict=True):
         panel.bar(value_of(record), low, high, "whisker faint")
     panel.dots([(value_of(r), p) for r, p in zip(seen, predicted.middle, strict=True)], "dot", [_said(r) for r in seen])
-    return [panel.svg("Predicted against observed values"), _coverage(np.abs(residuals))]
+    return [panel.svg("Predicted against observed values"), _coverage(np.abs(residuals), thing)]
 
 
-def _coverage(sizes: np.ndarray) -> str:
+def _coverage(sizes: np.ndarray, thing: str) -> str:
     from scipy.stats import norm
 
     wanted = np.arange(0.0, 100.0, 2.0)
     shares = [(w, 100.0 * float((sizes <= norm.ppf(0.5 + w / 200.0)).mean())) for w in wanted]
-    return held([*shares, (100.0, 100.0)], "trials within, %")
+    return held([*shares, (100.0, 100.0)], f"{thing}s within, %")
 
 
 def held(shares: Sequence[tuple[float, float]], label: str) -> str:

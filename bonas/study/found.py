@@ -8,6 +8,7 @@ from typing import Any
 from bonas.study import figures
 from bonas.study.drawing import number
 from bonas.study.intervals import NOTE
+from bonas.study.result import plain
 from bonas.tabular.look import NAMES
 from bonas.tabular.rivals import NAMES as RIVALS
 
@@ -44,7 +45,7 @@ def _score(row: Mapping[str, Any], name: str) -> str:
     value, error = row.get(name, ""), row.get(f"{name}_error")
     if name == "within_90" and isinstance(value, (int, float)):
         return f"{value:.0%}"
-    return escape(number(value)) + (f" ± {error:.2g}" if isinstance(error, (int, float)) else "")
+    return escape(number(value)) + (f" ± {plain(error, 2)}" if isinstance(error, (int, float)) else "")
 
 
 def calibration(notes: Mapping[str, Any]) -> str:

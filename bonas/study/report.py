@@ -79,7 +79,7 @@ def page(study: Study) -> str:
 
 def _figures(study: Study, records: list[Record], best: Record | None, about: Subject) -> list[tuple[str, str, str]]:
     """Sections whose figures need values; each is a sentence where there are too few."""
-    made = {"progress": "Progress", "coordinates": "All trials at once", "slices": "One parameter at a time"}
+    made = {"progress": "Progress", "coordinates": f"All {about.thing}s at once", "slices": "One parameter at a time"}
     later = {"importance": "Importance", "curves": "Learning curves", "posterior": "The model", "calibration": "Calibration"}
     told = [record for record in records if record.state == "told"]
     if best is None or not told:
@@ -190,7 +190,7 @@ def _calibration(facts: Facts, fitted: model.Model) -> str:
     residuals, predicted = model.left_out(fitted)
     seen, thing = [facts.things[i] for i in fitted.rows], facts.about.thing
     held, spread = float((abs(residuals) <= 1.96).mean()), float((residuals**2).mean() ** 0.5)
-    drawn = figures.calibration(seen, residuals, predicted, facts.scale)
+    drawn = figures.calibration(seen, residuals, predicted, facts.scale, thing)
     text = (
         f"Each {thing} predicted from the others by that model: its 95% interval held {held:.0%} of {len(seen)} values. "
         f"Residuals are {spread:.2f} times as large as it expected; above 1 is overconfident."
