@@ -59,7 +59,7 @@ def searched(config: Config, seed: int) -> dict:
     return {
         "seed": seed,
         "seconds": time.perf_counter() - began,
-        "best": told["best"]["in words"],
+        "best": told["best"]["in_words"],
         "validation": {name: told["validation"][name]["rmse"] for name in CONTENDERS},
         "test": {name: told["test"][name]["rmse"] for name in CONTENDERS},
         "error": {name: told["test"][name]["rmse_error"] for name in CONTENDERS},

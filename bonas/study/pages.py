@@ -56,9 +56,9 @@ def _in_words(notes: Mapping[str, Any], best: Record) -> str:
     """The words that were noted for a configuration, if they are of this trial: a better one may have come since."""
     result = notes.get("result")
     noted = result.get("best") if isinstance(result, Mapping) else None
-    if not isinstance(noted, Mapping) or noted.get("number") != best.number or not isinstance(noted.get("in words"), str):
+    if not isinstance(noted, Mapping) or noted.get("number") != best.number or not isinstance(noted.get("in_words"), str):
         return ""
-    return f": {escape(noted['in words'])}"
+    return f": {escape(noted['in_words'])}"
 
 
 def _lasted(records: Iterable[Record]) -> list[str]:

@@ -33,8 +33,8 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
         "task": columns.task,
         "target": columns.target,
         "trials": ended(study),
-        "rows": {"train and validation": len(table.whole.train.x), "folds": len(table.folds), "test": len(y)},
-        "best": {"number": best.number, "config": best.config, "value": best.value, "in words": in_words(best.config)},
+        "rows": {"train_and_validation": len(table.whole.train.x), "folds": len(table.folds), "test": len(y)},
+        "best": {"number": best.number, "config": best.config, "value": best.value, "in_words": in_words(best.config)},
         "score": made.family.score,
         "networks": _networks(found, made.family.unit),
         "validation": {name: each[0] for name, each in scores.items()},
@@ -56,7 +56,7 @@ def finished(study: Study) -> dict[str, Any] | None:
     """The result of a study whose networks are kept, if no trial has ended since; otherwise None."""
     result = study.notes.get("result", {})
     there = kept.path_of(study.path).is_file() and result.get("trials") == ended(study)
-    return result if there else None
+    return result if there and "in_words" in result["best"] else None  # not one that another bonas has noted
 
 
 def best_of(study: Study) -> Record:
@@ -71,8 +71,8 @@ def best_of(study: Study) -> Record:
 
 def _networks(found: Committee, unit: str) -> dict[str, Any]:
     return {
-        "in all": sum(len(group.biases[-1]) for group in found.groups),
-        "architectures": [{"in words": in_words(each.config), unit: each.until} for each in found.chosen],
+        "in_all": sum(len(group.biases[-1]) for group in found.groups),
+        "architectures": [{"in_words": in_words(each.config), unit: each.until} for each in found.chosen],
     }
 
 
@@ -105,8 +105,8 @@ def lines(result: dict[str, Any]) -> list[str]:
     best, networks = result["best"], result["networks"]
     said = [
         f"Best architecture (trial {best['number']}, validation {look.NAMES[result['score']]} {plain(best['value'])}):",
-        f"  {best['in words']}",
-        f"Kept: {networks['in all']} networks of the {_count(len(networks['architectures']))}, averaged.",
+        f"  {best['in_words']}",
+        f"Kept: {networks['in_all']} networks of the {_count(len(networks['architectures']))}, averaged.",
         "",
         *_comparison(result),
     ]

@@ -93,7 +93,7 @@ def test_no_text_of_a_user_is_markup(make):
         extra={NASTY: NASTY},
     )
     study.note(NASTY, NASTY)
-    study.note("result", {"best": {"number": 0, "in words": NASTY}, "test": {NASTY: {NASTY: NASTY}}})
+    study.note("result", {"best": {"number": 0, "in_words": NASTY}, "test": {NASTY: {NASTY: NASTY}}})
     study.enqueue({NASTY: NASTY, "rate": 0.5})
     study.fail(study.ask(), NASTY, traceback=NASTY)
     text = page(study)
@@ -125,7 +125,7 @@ def test_conditions_that_are_functions_are_asked_for(tmp_path):
 def test_scores_and_calibration_of_a_network_that_was_noted(make):
     study = make([1.0])
     scores = {"bonas": {"rmse": 54.21, "rmse_error": 3.0, "within_90": 0.87}, "linear": {"rmse": 55.0, "rmse_error": 3.1}}
-    study.note("result", {"best": {"number": 0, "in words": "2 layers of 32"}, "validation": scores, "test": scores})
+    study.note("result", {"best": {"number": 0, "in_words": "2 layers of 32"}, "validation": scores, "test": scores})
     text = page(study)
     assert "the best value, trial 0: 2 layers of 32" in text
     assert "54.21 ± 3</td>" in text
@@ -211,7 +211,7 @@ def test_inactive_has_one_word_at_any_width(make):
 
 def test_words_noted_for_another_trial_are_not_those_of_the_best(make):
     study = make([1.0, 0.5])
-    study.note("result", {"best": {"number": 0, "in words": "2 layers of 32"}})
+    study.note("result", {"best": {"number": 0, "in_words": "2 layers of 32"}})
     assert '<p class="lead">the best value, trial 1</p>' in page(study)
 
 
