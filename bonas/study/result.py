@@ -21,7 +21,8 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
     """Train and keep the networks of the best configurations, compare them, and note the result with the study."""
     made = trainer(job)
     table, best = made.prepared, best_of(study)
-    found = committee(made, best_configurations(study))
+    chosen = best_configurations(study)
+    found = committee(made, chosen)
     columns, test = table.columns, table.whole.test
     y = in_units(table.whole, test.y)
     rows = test.x * table.whole.scaling.x_scale + table.whole.scaling.x_centre
@@ -29,6 +30,7 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
     for rival in RIVALS:
         held, tested = answers(rival, table, job.seed)
         scores[rival] = _both(columns, held, made.held_out, tested, y)
+    longest = made.family.checkpoints[-1]
     result = {
         "task": columns.task,
         "target": columns.target,
@@ -37,6 +39,7 @@ def finish(study: Study, job: Job) -> dict[str, Any]:
         "best": {"number": best.number, "config": best.config, "value": best.value, "in_words": in_words(best.config)},
         "score": made.family.score,
         "networks": _networks(found, made.family.unit),
+        "still_falling": f"{longest} {made.family.unit}" if chosen[0].until == longest else None,
         "validation": {name: each[0] for name, each in scores.items()},
         "test": {name: each[1] for name, each in scores.items()},
     }
@@ -106,6 +109,7 @@ def lines(result: dict[str, Any]) -> list[str]:
     said = [
         f"Best architecture (trial {best['number']}, validation {look.NAMES[result['score']]} {plain(best['value'])}):",
         f"  {best['in_words']}",
+        *_falling(result),
         f"Kept: {networks['in_all']} networks of the {_count(len(networks['architectures']))}, averaged.",
         "",
         *_comparison(result),
@@ -114,6 +118,12 @@ def lines(result: dict[str, Any]) -> list[str]:
         covered = result["test"]["bonas"]["within_90"]
         said += ["", f"Calibration: intervals that should hold 90% of the test values hold {covered:.0%}."]
     return said
+
+
+def _falling(result: dict[str, Any]) -> list[str]:
+    longest = result.get("still_falling")
+    said = f"  at its last checkpoint, after {longest}, it was still getting better: trained for longer it might do better yet"
+    return [said] if longest else []
 
 
 def _comparison(result: dict[str, Any]) -> list[str]:
