@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from study.command import houses
 
-from bonas.study import cli
+from bonas.study import cli, commands
 
 
 @pytest.fixture
@@ -93,6 +93,12 @@ def test_mistakes_are_told_in_one_line(folder, capsys, arguments, message):
     assert message in said.err
     assert said.err.count("\n") == 1
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(("given", "population"), [(["--trials", "40"], 10), (["--trials", "8"], 5), (["--seconds", "9"], 20)])
+def test_most_trials_of_an_evolution_are_bred(given, population):
+    args = cli._parser().parse_args(["search", "iris", "--method", "evolution", *given])
+    assert commands._job(args).population == population
 
 
 def test_debug_shows_where_an_error_comes_from(folder):
