@@ -1,5 +1,7 @@
 """What a search on a table came to: the networks that are kept, beside the rivals, in numbers and in words."""
 
+import math
+import shutil
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from bonas.tabular.look import Answer
 from bonas.tabular.rivals import NAMES, RIVALS, answers
 from bonas.tabular.spaces import in_words
 from bonas.tabular.training import in_units
+
+_DECIMALS = 6  # at most: beyond, powers of ten are easier to read
 
 
 def finish(study: Study, job: Job) -> dict[str, Any]:
@@ -103,8 +107,8 @@ def metrics(columns: Columns, answer: Answer, y: np.ndarray) -> dict[str, float]
     return found
 
 
-def lines(result: dict[str, Any]) -> list[str]:
-    """The result for people."""
+def lines(result: dict[str, Any], width: int | None = None) -> list[str]:
+    """The result for people, in a terminal of so many columns; None: of as many as this one has."""
     best, networks = result["best"], result["networks"]
     said = [
         f"Best architecture (trial {best['number']}, validation {look.NAMES[result['score']]} {plain(best['value'])}):",
@@ -112,7 +116,7 @@ def lines(result: dict[str, Any]) -> list[str]:
         *_falling(result),
         f"Kept: {networks['in_all']} networks of the {_count(len(networks['architectures']))}, averaged.",
         "",
-        *_comparison(result),
+        *_comparison(result, shutil.get_terminal_size().columns if width is None else width),
     ]
     if "within_90" in result["test"]["bonas"]:
         covered = result["test"]["bonas"]["within_90"]
@@ -126,19 +130,39 @@ def _falling(result: dict[str, Any]) -> list[str]:
     return [said] if longest else []
 
 
-def _comparison(result: dict[str, Any]) -> list[str]:
-    """The found networks and their rivals, a line each."""
+def _comparison(result: dict[str, Any], width: int) -> list[str]:
+    """The found networks and their rivals, a line each; where it is narrow, first on the rows held out, then on the test's."""
     task, rows = result["task"], result["rows"]
     main, second = ("accuracy", "log_loss") if task == "classification" else ("rmse", "r2")
-    folds = f"{rows['folds']} folds" if rows["folds"] > 1 else "one part in five"
-    tested = f"test ({rows['test']} rows)"
-    said = [f"{f'{look.NAMES[main]} and {look.NAMES[second]}':<28}{f'validation ({folds})':>26}{tested:>28}"]
-    for name in ("bonas", *RIVALS):
-        label = "found by bonas" if name == "bonas" else NAMES[name, task]
-        both = [result[part][name] for part in ("validation", "test")]
-        cells = [f"{plain(each[main])} ± {plain(each[f'{main}_error'], 2)}   {each[second]:.3f}" for each in both]
-        said.append(f"  {label:<26}{cells[0]:>26}{cells[1]:>28}")
-    return said
+    folds = f"{rows['folds']} folds" if rows["folds"] > 1 else "one row in five"
+    names = {"validation": f"validation ({folds})", "test": f"test ({rows['test']} rows)"}
+    title = f"{look.NAMES[main]} and {look.NAMES[second]}"
+    columns = {part: [_cell(result[part][name], main, second) for name in ("bonas", *RIVALS)] for part in names}
+    labels = ["  found by bonas", *(f"  {NAMES[name, task]}" for name in RIVALS)]
+    wide = _aligned([title, *labels], *([names[part], *cells] for part, cells in columns.items()))
+    if max(map(len, wide)) <= width:
+        return wide
+    return [line for part, cells in columns.items() for line in _aligned([names[part], *labels], [title, *cells])]
+
+
+def _cell(scores: dict[str, float], main: str, second: str) -> str:
+    return f"{with_error(scores[main], scores[f'{main}_error'])}  {scores[second]:6.3f}"
+
+
+def _aligned(labels: list[str], *columns: list[str]) -> list[str]:
+    """Lines of a table: labels to the left, columns to the right of their place."""
+    widths = [max(map(len, column)) for column in columns]
+    left = max(map(len, labels))
+    cells = zip(*([f"{cell:>{width}}" for cell in column] for column, width in zip(columns, widths, strict=True)), strict=True)
+    return ["   ".join([f"{label:<{left}}", *row]) for label, row in zip(labels, cells, strict=True)]
+
+
+def with_error(value: float, error: float) -> str:
+    """A number of four digits and its standard error, with as many decimals."""
+    decimals = max(3 - math.floor(math.log10(abs(value))), 0) if value else 0
+    if decimals > _DECIMALS or max(abs(value), error) >= 1e6:
+        return f"{value:.4g} ± {error:.2g}"
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
 
 
 def plain(value: float, digits: int = 4) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 
-from bonas.study.result import metrics, plain
+from bonas.study.result import lines, metrics, plain, with_error
 from bonas.tabular.columns import Column, Columns
 from bonas.tabular.look import Answer
 
@@ -50,3 +50,49 @@ def test_accuracy_has_the_error_of_a_share():
 )
 def test_numbers_are_written_out(value, digits, text):
     assert plain(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (57.0214, 4.04, "57.02 ± 4.04"),
+        (32.7, 2.0, "32.70 ± 2.00"),
+        (0.42163, 0.00581, "0.4216 ± 0.0058"),
+        (0.9142, 0.0151, "0.9142 ± 0.0151"),
+        (13018.5, 460.0, "13018 ± 460"),
+        (1.0, 0.0, "1.000 ± 0.000"),
+        (0.0, 0.0, "0 ± 0"),
+        (2e9, 3e7, "2e+09 ± 3e+07"),
+        (1.234e-8, 3e-10, "1.234e-08 ± 3e-10"),
+    ],
+)
+def test_an_error_has_the_decimals_of_its_number(value, error, text):
+    assert with_error(value, error) == text
+
+
+def result(still_falling=None):
+    scores = {"rmse": 57.0214, "rmse_error": 4.04, "r2": 0.4471}
+    each = {"bonas": scores, "linear": scores | {"rmse": 157.5, "rmse_error": 12.3, "r2": -0.2}, "mlp": scores}
+    return {
+        "task": "regression",
+        "rows": {"train_and_validation": 353, "folds": 5, "test": 89},
+        "best": {"number": 3, "value": 56.2, "in_words": "1 hidden layer of 4 relu units"},
+        "score": "rmse",
+        "networks": {"in_all": 5, "architectures": [{}]},
+        "still_falling": still_falling,
+        "validation": each,
+        "test": each,
+    }
+
+
+@pytest.mark.parametrize("width", [80, 58, 40])
+def test_the_table_fits_a_narrow_terminal_and_has_every_score(width):
+    said = lines(result(), width)[4:]
+    assert max(map(len, said)) <= max(width, 50)
+    assert "\n".join(said).count("157.5 ± 12.3  -0.200") == 2
+    assert len({len(line) for line in said}) <= 2  # aligned to the right, in each part
+
+
+def test_the_result_says_where_training_ended_too_early():
+    assert not any("still getting better" in line for line in lines(result()))
+    assert any("after 60 epochs, it was still getting better" in line for line in lines(result("60 epochs")))
