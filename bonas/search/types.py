@@ -22,7 +22,9 @@ class Trial(NamedTuple):
     ok: Array  # () bool: false is a failed evaluation
 
 
-# What an ask did instead of what it was set to do, and why; AskInfo.fallback is a position in this list.
+# What an ask did instead of what it was set to do, and why; `AskInfo.fallback` is a position in this list. The second is of
+# any search whose initial design has all failed, the third of those that fit a model, the last of `bonas.curves` alone,
+# where a NaN among the draws of a curve model would let no score be trusted.
 FALLBACKS = (
     "none",
     "no evaluation has succeeded yet: a random point",

@@ -1,5 +1,6 @@
 """Searches on learning curves, whole runs of them, and what they have to beat."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -21,10 +22,10 @@ from bonas.search import (
     whole,
 )
 from bonas.search.curves import CurveState, _pool
-from bonas.search.looks import LOGS, look_score, rate_score
+from bonas.search.looks import LOGS, PLAIN, final_score, look_score, rate_score
 from bonas.search.networks import asked, complete, none_begun, told
 from bonas.search.types import Trial
-from bonas.surrogates import CurveModel, FitInfo
+from bonas.surrogates import CurveModel, FitInfo, freeze_thaw, power_law
 
 STEPS = (10, 30, 90)
 BUDGET = 18 * STEPS[-1]  # enough for everything
@@ -49,14 +50,14 @@ TABLE = table_of(SPACE)
 BAD = table_of(SPACE, bad=[(i, i % 3) for i in range(0, 18, 2)])
 
 
-@partial(jax.jit, static_argnames=("search", "budget"))
-def run(search, table, budget=BUDGET):
+@partial(jax.jit, static_argnames=("search", "budget", "seeds"))
+def run(search, table, budget=BUDGET, seeds=8):
     """Eight runs: all tests share them, because each search takes long to compile."""
 
     def objective(key, x, step):
         return table[SPACE.row(x), step]
 
-    keys = jax.random.split(jax.random.key(1), 8)
+    keys = jax.random.split(jax.random.key(1), seeds)
     return jax.lax.map(lambda key: run_curves(search, objective, STEPS, key, budget), keys)
 
 
@@ -69,7 +70,16 @@ SEARCHES = {
     "hyperband": hyperband(SPACE, STEPS),
     "top_k": top_k(SPACE, STEPS, width=6, k=2),
 }
-LEFT = {"published": 3, "side by side": 2}  # networks of a last batch that is not full
+OTHERS = {  # of which two runs do
+    "pi": curves(SPACE, STEPS, initial=3, draws=16, acquisition="pi"),
+    "rate": curves(SPACE, STEPS, initial=3, draws=16, variant="rate"),
+    "published pi": curves(SPACE, STEPS, initial=3, draws=16, variant="published", acquisition="pi"),
+    "published ucb": curves(SPACE, STEPS, initial=3, draws=16, variant="published", acquisition="ucb"),
+    "one set": curves(SPACE, STEPS, initial=3, batch=4, draws=16, variant="published", disjoint=False),
+    "freeze_thaw": curves(SPACE, STEPS, initial=3, draws=16, model=freeze_thaw(steps=2)),
+    "power_law": curves(SPACE, STEPS, initial=3, draws=16, model=power_law(steps=2)),
+}
+LEFT = {"published": 3, "one set": 3, "side by side": 2}  # networks of a last batch that is not full
 
 
 def check_rules(history, table, budget):
@@ -94,10 +104,11 @@ def check_rules(history, table, budget):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", [TABLE, BAD], ids=["fine", "diverging"])
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("search", [*SEARCHES, *OTHERS])
 def test_the_rules_of_every_run(search, table):
     """And with a budget for everything, everything is done: but for a last batch that is not full."""
-    history = jax.tree.map(np.asarray, run(SEARCHES[search], table)._replace(state=None))
+    found = run(SEARCHES[search], table) if search in SEARCHES else run(OTHERS[search], table, seeds=2)
+    history = jax.tree.map(np.asarray, found._replace(state=None))
     for i in range(2):
         done = check_rules(jax.tree.map(lambda leaf, i=i: leaf[i], history), table, BUDGET)
         left = 18 - sum(step in (3, "failed") for step in done.values())
@@ -174,6 +185,19 @@ def drive(search, table, turns, seed=0):
             state = tell(state, Trial(point, y, jnp.asarray(done[row]), jnp.asarray(1.0), jnp.isfinite(y)))
             done[row] += 1
     return named, state, info
+
+
+def says(value):
+    """A model that draws nothing but one value."""
+
+    def fit(key, data, state):
+        return state, FitInfo(jnp.zeros(()), jnp.asarray(True), jnp.asarray(True), jnp.zeros(()))
+
+    return CurveModel(
+        init=lambda capacity, d, times: jnp.zeros(()),
+        fit=fit,
+        sample=lambda key, state, x, known, k: jnp.full((k, *known.y.shape), value),
+    )
 
 
 def test_a_batch_is_of_distinct_networks_and_the_design_comes_first():
@@ -273,6 +297,39 @@ def test_a_look_is_worth_what_it_tells(rho):
     np.testing.assert_allclose(np.exp(score[0]), index, rtol=0.05)
 
 
+def test_acquisitions_are_of_the_moments_of_final_values():
+    """In the units of the values: κ = 1 for the upper confidence bound of what is gained."""
+    from scipy.stats import norm
+
+    draws, best = RNG.normal(size=(50, 4, 3)), -0.3
+    mean, std = draws[:, :, -1].mean(axis=0), draws[:, :, -1].std(axis=0)
+    z = (best - mean) / std
+    expected = {"ei": std * (norm.pdf(z) + z * norm.cdf(z)), "pi": norm.cdf(z), "ucb": std - mean}
+    assert set(expected) == set(PLAIN)
+    for name, scores in expected.items():
+        np.testing.assert_allclose(final_score(PLAIN[name], jnp.asarray(draws), jnp.asarray(best)), scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("disjoint", [True, False])
+def test_each_of_a_batch_has_draws_of_its_own_where_they_are_disjoint(disjoint):
+    """The i-th set of draws is least at network 5 i: three sets give those next to 0, 5 and 10, one gives those next to 0."""
+    draws = 10
+
+    def sample(key, state, x, known, k):
+        favourite = 5 * (jnp.arange(k) // draws)
+        away = jnp.abs(jnp.arange(len(x))[None, :] - favourite[:, None]) + jnp.where(jnp.arange(k) % 2, 0.1, -0.1)[:, None]
+        return jnp.broadcast_to(away[:, :, None] - 20.0, (k, *known.y.shape))
+
+    model = replace(says(0.0), sample=sample)
+    search = curves(SPACE, STEPS, model=model, variant="published", batch=3, draws=draws, initial=3, disjoint=disjoint)
+    named, _, _ = drive(search, TABLE, 4)  # the initial ones, which are trained to the end, and the first that are chosen
+    left, expected = [row for row in range(18) if row not in named[0]], []
+    for favourite in (0, 5, 10) if disjoint else (0, 0, 0):
+        expected.append(min(left, key=lambda row: abs(row - favourite)))
+        left.remove(expected[-1])
+    assert named[3] == expected
+
+
 def test_the_best_of_a_rung_go_on():
     """Nine networks, three, one: on a table whose order never changes they are those with the least values."""
     named, state, _ = drive(successive_halving(SPACE, STEPS), TABLE, 13)
@@ -320,19 +377,6 @@ def test_it_beats_random_search():
 
 
 # What cannot be modelled
-
-
-def says(value):
-    """A model that draws nothing but one value."""
-
-    def fit(key, data, state):
-        return state, FitInfo(jnp.zeros(()), jnp.asarray(True), jnp.asarray(True), jnp.zeros(()))
-
-    return CurveModel(
-        init=lambda capacity, d, times: jnp.zeros(()),
-        fit=fit,
-        sample=lambda key, state, x, known, k: jnp.full((k, *known.y.shape), value),
-    )
 
 
 @pytest.mark.parametrize("variant", ["rate", "look", "published"])
