@@ -136,13 +136,17 @@ def read_npz(path: str | os.PathLike, *, task: Task | None = None, drop: Sequenc
 
 def load_npz(path: Path, needed: Sequence[str], wanted: Sequence[str] = ()) -> dict[str, np.ndarray]:
     """Those arrays of an npz file, the wanted ones where they are there."""
+    if path.is_file() and not zipfile.is_zipfile(path):
+        raise ValueError(f"cannot read {path} as an npz file of plain arrays: it is no npz file")
     try:
         with np.load(path, allow_pickle=False) as file:
             if missing := [name for name in needed if name not in file.files]:
                 raise ValueError(f"it lacks {_quoted(missing)}; it holds {_quoted(file.files)}")
             return {name: file[name] for name in (*needed, *wanted) if name in file.files}
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as problem:  # TypeError: an .npy file
-        raise ValueError(f"cannot read {path} as an npz file of plain arrays: {problem}") from problem
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
+        # NumPy's words for an object advise to open it unsafely
+        why = "it holds a pickled object, which is not opened" if "pickle" in str(problem) else problem
+        raise ValueError(f"cannot read {path} as an npz file of plain arrays: {why}") from problem
 
 
 def read_cells(path: str | os.PathLike, separator: str = ",", *, least: int = 2) -> Cells:

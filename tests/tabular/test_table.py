@@ -1,5 +1,7 @@
 """Tables from files, from scikit-learn and from Python."""
 
+import pickle
+
 import numpy as np
 import pandas
 import pytest
@@ -53,7 +55,14 @@ def test_what_is_no_table_is_refused(tmp_path, monkeypatch, source, message):
 
 def test_a_pickle_is_not_opened(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.array([[object()]]), y=[1.0])
-    with pytest.raises(ValueError, match="cannot read"):
+    with pytest.raises(ValueError, match=r"it holds a pickled object, which is not opened$"):
+        read(str(tmp_path / "t.npz"))
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps([1])])
+def test_what_is_no_npz_file_is_told_in_our_words(tmp_path, content):
+    (tmp_path / "t.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"t.npz as an npz file of plain arrays: it is no npz file$"):
         read(str(tmp_path / "t.npz"))
 
 
