@@ -151,6 +151,12 @@ def _predict_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", metavar="FILE", type=Path, help="a CSV file, new or of such predictions; default: to the terminal"
     )
     parser.add_argument("--drop", metavar="COL", action="append", default=[], help="a column to leave out; may be repeated")
+    parser.add_argument(
+        "--unseen",
+        choices=("refuse", "missing"),
+        default="refuse",
+        help="what becomes of values of categories that training did not have: refused (default), or taken for missing",
+    )
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:

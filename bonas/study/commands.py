@@ -105,7 +105,7 @@ def predict(args: argparse.Namespace) -> int:
     if args.study.suffix != ".npz":
         _check_study(args.study)
     found = load(args.study)
-    predictions = found.predict(args.new, drop=args.drop)
+    predictions = found.predict(args.new, drop=args.drop, unseen=args.unseen)
     if args.out is None:
         write_predictions(None, found, predictions)
         return 0

@@ -21,6 +21,7 @@ _LEAST = 3  # rows of a class, so that training, validation and test may each ha
 # Share of rows, missing and not, from which on an input of its own says where a column has gaps: scaled to a deviation of 1,
 # one that hardly ever varies is far from all others where it does.
 _OFTEN = 0.05
+UNSEEN = ("refuse", "missing")  # what may become of a category that training did not have
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -133,8 +134,14 @@ def targets(columns: Columns, table: Table) -> np.ndarray:
     return np.array([position[value] for value in _as_classes(cells).tolist()], np.int32)
 
 
-def encode(columns: Columns, table: Table, *, drop: Sequence[str] = ()) -> np.ndarray:
-    """Rows x (n, d) float32 of numbers, in the order of `columns.names`; whatever training did not know is refused."""
+def encode(columns: Columns, table: Table, *, drop: Sequence[str] = (), unseen: str = "refuse") -> np.ndarray:
+    """Rows x (n, d) float32 of numbers, in the order of `columns.names`; whatever training did not know is refused.
+
+    unseen: what becomes of values of categories that training did not have; "missing" takes them for missing cells: they are
+        filled in where missing cells are, and else are none of the values, a row of zeros.
+    """
+    if unseen not in UNSEEN:
+        raise ValueError(f"unseen is one of {', '.join(UNSEEN)}; got {unseen!r}")
     expected = {column.name for column in columns.inputs}
     if lacking := [column.name for column in columns.inputs if column.name not in table.columns]:
         raise ValueError(f"{table.source} lacks {_quoted(lacking)}, which the network was trained on")
@@ -143,7 +150,7 @@ def encode(columns: Columns, table: Table, *, drop: Sequence[str] = ()) -> np.nd
         raise ValueError(
             f"{table.source} has {_quoted(extra)}, which the network was not trained on; --drop NAME leaves a column out"
         )
-    return np.concatenate([_inputs(table, each) for each in columns.inputs], axis=1).astype(np.float32)
+    return np.concatenate([_inputs(table, each, unseen) for each in columns.inputs], axis=1).astype(np.float32)
 
 
 def _checked_target(table: Table, target: str | None, elsewhere: Sequence[str]) -> str:
@@ -189,10 +196,14 @@ def _missing(table: Table, column: Column) -> np.ndarray:
     return _text(cells) == "" if column.values else np.isnan(_parsed(cells)[0])
 
 
-def _inputs(table: Table, column: Column) -> np.ndarray:
+def _inputs(table: Table, column: Column, unseen: str) -> np.ndarray:
     """The numbers (n, c) that a column becomes, in the order of its names."""
-    found = _one_hot(table, column) if column.values else _numbers(table, column)[:, None]
-    return np.column_stack([found, _missing(table, column)]) if column.gaps else found
+    if not column.values:
+        found, new = _numbers(table, column)[:, None], np.zeros(table.rows, bool)
+    else:
+        new = _unseen(table, column, unseen)
+        found = _one_hot(table, column, new)
+    return np.column_stack([found, _missing(table, column) | new]) if column.gaps else found
 
 
 def _numbers(table: Table, column: Column) -> np.ndarray:
@@ -209,15 +220,27 @@ def _numbers(table: Table, column: Column) -> np.ndarray:
     return values
 
 
-def _one_hot(table: Table, column: Column) -> np.ndarray:
+def _unseen(table: Table, column: Column, unseen: str) -> np.ndarray:
+    """Which cells (n,) bool hold none of the values; an error where that is refused."""
     cells = _text(table.columns[column.name])
+    new = (cells != "") & ~np.isin(cells, column.values)
+    if new.any() and unseen == "refuse":
+        row = int(new.argmax())
+        raise ValueError(
+            f"{table.source}: column {column.name!r}, {table.where(row)}: {str(cells[row])!r} is none of "
+            f"{_quoted(column.values)}; --unseen missing takes such cells for missing"
+        )
+    return new
+
+
+def _one_hot(table: Table, column: Column, new: np.ndarray) -> np.ndarray:
+    """Zeros and ones (n, values), cells that are missing or `new` filled in; without a fill, new ones are zeros."""
+    cells = _text(table.columns[column.name])
+    gone = cells == ""
     if column.fill is not None:
-        cells = np.where(cells == "", column.fill, cells)
-    unknown = ~np.isin(cells, column.values)
-    if unknown.any():
-        row = int(unknown.argmax())
-        what = f"{str(cells[row])!r} is none of {_quoted(column.values)}" if cells[row] else "is missing"
-        raise ValueError(f"{table.source}: column {column.name!r}, {table.where(row)}: {what}")
+        cells = np.where(gone | new, column.fill, cells)
+    elif gone.any():
+        raise ValueError(f"{table.source}: column {column.name!r}, {table.where(int(gone.argmax()))}: is missing")
     return (cells[:, None] == np.array(column.values)[None, :]).astype(np.float32)
 
 

@@ -54,24 +54,25 @@ class Found:
         """What labels stand for; empty in a regression."""
         return self.columns.classes
 
-    def predict(self, rows: Any, *, drop: Sequence[str] = ()) -> Predictions:
+    def predict(self, rows: Any, *, drop: Sequence[str] = (), unseen: str = "refuse") -> Predictions:
         """Predictions for the path of a CSV file, a DataFrame, dicts, a dict of columns, or an array (n, inputs).
 
         Columns are checked against those of training by name: one that is missing or unknown is refused, except the target
-        and those named in `drop`; so is a category that training did not see.
+        and those named in `drop`; so is a category that training did not see, unless `unseen` is "missing", which takes it for
+        a missing cell (`columns.encode`).
         """
         if isinstance(rows, (str, os.PathLike)):
             table = read(os.fspath(rows))
         else:
             table = table_of(rows, [column.name for column in self.columns.inputs])
-        answer = self.answer(table, drop=drop)
+        answer = self.answer(table, drop=drop, unseen=unseen)
         if self.columns.task == "regression":
             return Predictions(answer.mean, answer.std, None)
         return Predictions(np.array(self.classes)[answer.mean.argmax(axis=1)], None, answer.mean)
 
-    def answer(self, table: Table, *, drop: Sequence[str] = ()) -> Answer:
+    def answer(self, table: Table, *, drop: Sequence[str] = (), unseen: str = "refuse") -> Answer:
         """The average over the networks of every group, and over groups."""
-        return answer_of(self.columns.task, self.groups, encode(self.columns, table, drop=drop))
+        return answer_of(self.columns.task, self.groups, encode(self.columns, table, drop=drop, unseen=unseen))
 
     def __repr__(self) -> str:
         networks = sum(len(group.biases[-1]) for group in self.groups)

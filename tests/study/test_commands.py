@@ -110,6 +110,14 @@ def test_new_rows_that_do_not_fit_are_refused(searched, capsys, text, message):
 
 
 @pytest.mark.slow
+def test_unseen_categories_can_be_taken_for_missing(searched, capsys):
+    folder, _ = searched
+    (folder / "coal.csv").write_text("area,heating\n100,coal\n")
+    assert cli.main(["predict", str(folder / "houses.db"), str(folder / "coal.csv"), "--unseen", "missing"]) == 0
+    assert capsys.readouterr().out.startswith("row,price,price_std\n1,")
+
+
+@pytest.mark.slow
 def test_predictions_do_not_overwrite_what_they_read(searched, capsys):
     folder, _ = searched
     (folder / "keep.csv").write_text("area,heating\n100,gas\n")

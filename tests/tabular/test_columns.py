@@ -1,6 +1,7 @@
 """What columns are taken for, how cells become numbers, and what is refused, with its place."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,6 +164,19 @@ def test_new_rows_are_checked_against_training(mixed, tmp_path, text, message):
     columns, _ = infer(mixed, target="y")
     with pytest.raises(ValueError, match=message):
         encode(columns, csv(tmp_path, text, "new.csv"))
+
+
+def test_an_unseen_category_can_be_taken_for_missing(mixed, tmp_path):
+    """A row of zeros; with a fill, what is filled in, and said to be missing where that is an input."""
+    columns, _ = infer(mixed, target="y")
+    new = csv(tmp_path, "age,colour\n1,green\n", "new.csv")
+    with pytest.raises(ValueError, match=r"'green' is none of .*--unseen missing takes such cells for missing"):
+        encode(columns, new)
+    np.testing.assert_array_equal(encode(columns, new, unseen="missing"), [[1, 0, 0]])
+    filled = replace(columns, inputs=(columns.inputs[0], Column("colour", ("blue", "red"), "red", gaps=True)))
+    np.testing.assert_array_equal(encode(filled, new, unseen="missing"), [[1, 0, 1, 1]])
+    with pytest.raises(ValueError, match="unseen is one of refuse, missing; got 'drop'"):
+        encode(columns, new, unseen="drop")
 
 
 def test_the_order_of_columns_and_the_target_make_no_difference(mixed, tmp_path):
