@@ -7,7 +7,7 @@ import numpy as np
 from curve_search import contenders
 from curve_search.regret import KINDS
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from rich.console import Console
 from rich.table import Table
 from script import pairs
@@ -123,8 +123,9 @@ def _figure(config, sizes: dict, known: dict, methods: tuple[str, ...]) -> Figur
             column[0].fill_between(x, mean - error, mean + error, alpha=0.15, color=look["color"], lw=0)
             column[1].plot(x, spread, **look)
         column[0].set(title=title(name), yscale="log")
-        for formatter in (column[0].yaxis.set_major_formatter, column[0].yaxis.set_minor_formatter):
-            formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+        column[0].yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        column[0].yaxis.set_major_formatter("{x:g}")
+        column[0].yaxis.set_minor_formatter(NullFormatter())
         column[1].set_xlabel("training spent, in whole networks")
         for ax in column:
             ax.spines[["top", "right"]].set_visible(False)
@@ -136,16 +137,16 @@ def _figure(config, sizes: dict, known: dict, methods: tuple[str, ...]) -> Figur
 
 
 def show(found: dict) -> None:
-    """Mean regret in the end, set by set."""
-    methods = list(dict.fromkeys(method for rows in found["results"].values() for method in rows))
+    """Mean regret in the end, set by set; of variants it is in the file."""
+    there = {method for rows in found["results"].values() for method in rows}
+    methods = [method for method in contenders.MAIN if method in there]
     table = Table(
         "set", *methods, "against random", "against the best baseline", title="mean regret in the end, deviations of the table"
     )
     for name, rows in found["results"].items():
         made = found["verdicts"][name]
-        ends = [rows[method]["end"] if method in rows else None for method in methods]
-        best = min(row["end"] for row in rows.values())
-        cells = [f"{'[bold]' if end == best else ''}{end:.3f}" if end is not None else "" for end in ends]
+        ends = [rows[method]["end"] for method in methods]
+        cells = [f"{'[bold]' if end == min(ends) else ''}{end:.3f}" for end in ends]
         table.add_row(
             title(name), *cells, str(made["against_random"]), f"{made['against_best_baseline']} ({made['best_baseline']})"
         )
