@@ -55,7 +55,7 @@ class Found:
         return self.columns.classes
 
     def predict(self, rows: Any, *, drop: Sequence[str] = (), unseen: str = "refuse") -> Predictions:
-        """Predictions for the path of a CSV file, a DataFrame, dicts, a dict of columns, or an array (n, inputs).
+        """Predictions for the path of a CSV file, a DataFrame, dicts, a dict of columns or of one row, or an array (n, inputs).
 
         Columns are checked against those of training by name: one that is missing or unknown is refused, except the target
         and those named in `drop`; so is a category that training did not see, unless `unseen` is "missing", which takes it for

@@ -10,6 +10,7 @@ import numpy as np
 from bonas.problems.datasets import SHIPPED, load
 from bonas.problems.files import load_npz, read_cells
 
+_ROWS = "a path, a DataFrame, a list of dicts, a dict of columns or of one row's values, or an array (n, columns)"
 _SEPARATORS = (",", ";", "\t")  # the first of them that the header holds
 
 
@@ -54,19 +55,27 @@ def digest(source: str) -> str:
 
 
 def table_of(rows: Any, names: Sequence[str]) -> Table:
-    """The table of rows from Python: an array whose columns are `names`, dicts, a dict of columns, or a DataFrame."""
+    """The table of rows from Python: an array whose columns are `names`, dicts, a dict of columns or of one row's values, or a
+    DataFrame."""
     if isinstance(rows, Mapping) or hasattr(rows, "columns"):
         columns = {str(name): np.asarray(rows[name]) for name in (rows.columns if hasattr(rows, "columns") else rows)}
-    elif len(rows) and isinstance(rows[0], Mapping):
+        if all(column.ndim == 0 for column in columns.values()):
+            columns = {name: column[None] for name, column in columns.items()}
+    elif not isinstance(rows, (list, tuple)) and not hasattr(rows, "__array__"):
+        raise ValueError(f"expected {_ROWS}; got {type(rows).__name__}")
+    elif isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], Mapping):
         names = list(dict.fromkeys(str(name) for row in rows for name in row))
         columns = {name: _column([row.get(name) for row in rows]) for name in names}
     else:
+        lengths = {np.size(row) for row in rows} if isinstance(rows, (list, tuple)) else set()
+        if len(lengths) > 1:
+            raise ValueError(f"expected rows of {len(names)} columns ({', '.join(names)}); got rows of different lengths")
         array = np.asarray(rows)
         if array.ndim != 2 or array.shape[1] != len(names):
             raise ValueError(f"expected rows of {len(names)} columns ({', '.join(names)}); got an array of shape {array.shape}")
         columns = {name: array[:, i] for i, name in enumerate(names)}
     if len({column.shape for column in columns.values()}) != 1 or next(iter(columns.values())).ndim != 1:
-        raise ValueError("expected columns with as many rows each")
+        raise ValueError(f"expected columns with as many rows each: {_ROWS}")
     return Table("the rows given", {name: _column(column) for name, column in columns.items()})
 
 

@@ -97,12 +97,35 @@ def test_rows_from_python(rows):
     np.testing.assert_array_equal(table.columns["b"], [2.0, 4.0])
 
 
+def test_a_dict_of_values_is_one_row():
+    table = table_of({"a": 1.0, "b": "red"}, ["a", "b"])
+    assert (table.columns["a"].tolist(), table.columns["b"].tolist()) == ([1.0], ["red"])
+
+
+@pytest.mark.parametrize("rows", [3, None, {1.0, 2.0}, (each for each in [1.0])], ids=["int", "None", "set", "generator"])
+def test_what_are_no_rows_is_told_what_rows_are(rows):
+    with pytest.raises(ValueError, match=f"expected a path, a DataFrame, a list of dicts, .*; got {type(rows).__name__}$"):
+        table_of(rows, ["a", "b"])
+
+
 def test_none_and_nan_are_missing_text():
     frame = pandas.DataFrame({"a": ["red", None, float("nan")]})
     assert table_of(frame, ["a"]).columns["a"].tolist() == ["red", "", ""]
 
 
-@pytest.mark.parametrize("rows", [[[1.0, 2.0, 3.0]], [1.0, 2.0], {"a": [1.0], "b": [1.0, 2.0]}])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1.0, 2.0, 3.0]],
+        [[1.0, 2.0], [3.0]],
+        [1.0, 2.0],
+        [],
+        np.ones(()),
+        {"a": [1.0], "b": [1.0, 2.0]},
+        {"a": 1.0, "b": [1.0, 2.0]},
+        {},
+    ],
+)
 def test_rows_that_do_not_fit_are_refused(rows):
     with pytest.raises(ValueError, match="expected"):
         table_of(rows, ["a", "b"])
