@@ -211,13 +211,14 @@ def _cluster(args: argparse.Namespace) -> Iterator[Any]:
 
 
 def _optimise(study: "Study", job: "Job", args: argparse.Namespace, total: int | None, display: "Silent", client: Any) -> None:
-    from bonas.study.job import Objective, StageObjective, optimise_stages
+    from bonas.study.job import Objective, StageObjective, enqueue_first, optimise_stages
 
     objective = Objective(job)
     limits = {"seconds": args.seconds, "trial_seconds": args.trial_seconds, "progress": False, "watch": display.watch}
     if job.method == "curves":
         optimise_stages(study, StageObjective(job, study), total, **limits)
         return
+    enqueue_first(study, job)
     if client is not None:
         study.optimise(objective, total, executor=client.get_executor(), **limits)
     elif args.parallel > 1:

@@ -109,8 +109,6 @@ def open_study(path: Path, job: Job, moved: Job | None = None) -> Study:
     except StudyError:
         study.close()
         raise
-    if made.first is not None and not study.trials and job.method != "curves":
-        study.enqueue(made.first)
     return study
 
 
@@ -158,6 +156,13 @@ class Objective:
             if going.stale or (len(going.curve) >= _FAIR and trial.should_stop()):
                 break
         return _finite(going)
+
+
+def enqueue_first(study: Study, job: Job) -> None:
+    """Let a study without trials begin with what the family begins with, if anything."""
+    first = trainer(job).family.first
+    if first is not None and not study.trials:
+        study.enqueue(first)
 
 
 @dataclass(frozen=True)

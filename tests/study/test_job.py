@@ -13,6 +13,7 @@ from bonas.study.job import (
     StageObjective,
     best_configurations,
     checked,
+    enqueue_first,
     idle,
     job_of,
     network_of,
@@ -147,6 +148,7 @@ def test_on_many_rows_the_first_trial_is_a_usual_network(tmp_path):
     job = table(tmp_path / "t.csv", 2600)
     for _ in range(2):
         with open_study(tmp_path / "s.db", job) as study:
+            enqueue_first(study, job)
             assert [(trial.number, trial.config["width_1"], trial.config["width_2"]) for trial in study.trials] == [(0, 64, 64)]
 
 
