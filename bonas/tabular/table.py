@@ -67,16 +67,20 @@ def table_of(rows: Any, names: Sequence[str]) -> Table:
         names = list(dict.fromkeys(str(name) for row in rows for name in row))
         columns = {name: _column([row.get(name) for row in rows]) for name in names}
     else:
-        lengths = {np.size(row) for row in rows} if isinstance(rows, (list, tuple)) else set()
-        if len(lengths) > 1:
-            raise ValueError(f"expected rows of {len(names)} columns ({', '.join(names)}); got rows of different lengths")
-        array = np.asarray(rows)
-        if array.ndim != 2 or array.shape[1] != len(names):
-            raise ValueError(f"expected rows of {len(names)} columns ({', '.join(names)}); got an array of shape {array.shape}")
-        columns = {name: array[:, i] for i, name in enumerate(names)}
+        columns = dict(zip(names, _array(rows, names).T, strict=True))
     if len({column.shape for column in columns.values()}) != 1 or next(iter(columns.values())).ndim != 1:
         raise ValueError(f"expected columns with as many rows each: {_ROWS}")
     return Table("the rows given", {name: _column(column) for name, column in columns.items()})
+
+
+def _array(rows: Any, names: Sequence[str]) -> np.ndarray:
+    """The rows as an array (n, columns), if they are one."""
+    alike = not isinstance(rows, (list, tuple)) or len({np.size(row) for row in rows}) == 1
+    array = np.asarray(rows) if alike else np.empty(0)
+    if array.ndim != 2 or array.shape[1] != len(names):
+        got = f"an array of shape {array.shape}" if alike else "rows of different lengths" if rows else "none"
+        raise ValueError(f"expected rows of {len(names)} columns ({', '.join(names)}); got {got}")
+    return array
 
 
 def _column(values) -> np.ndarray:
