@@ -76,7 +76,7 @@ def table_of(rows: Any, names: Sequence[str]) -> Table:
 def _array(rows: Any, names: Sequence[str]) -> np.ndarray:
     """The rows as an array (n, columns), if they are one."""
     alike = not isinstance(rows, (list, tuple)) or len({np.size(row) for row in rows}) == 1
-    array = np.asarray(rows) if alike else np.empty(0)
+    array: np.ndarray = np.asarray(rows) if alike else np.empty(0)
     if array.ndim != 2 or array.shape[1] != len(names):
         got = f"an array of shape {array.shape}" if alike else "rows of different lengths" if rows else "none"
         raise ValueError(f"expected rows of {len(names)} columns ({', '.join(names)}); got {got}")
