@@ -236,7 +236,7 @@ def test_ctrl_c_says_how_to_resume(folder):
         process.kill()
     assert process.returncode == 130
     assert said.count("\n") == 1
-    assert re.search(r"stopped: \d+ trials done, 1 to repeat, all kept: bonas resume houses.db goes on", said)
+    assert re.search(r"stopped: \d+ trials done(, 1 to repeat)?, all kept: bonas resume houses.db goes on", said)
 
 
 @pytest.mark.slow
@@ -246,7 +246,7 @@ def test_a_killed_search_goes_on_with_the_same_points(folder):
     killed(process)
     done = run("resume", "houses.db", "--trials", "6", folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"study houses.db: \d trials done, 1 to repeat\n", done.stdout)
+    assert re.search(r"study houses.db: \d+ trials done(, 1 to repeat)?\n", done.stdout)
     done = run("search", "houses.csv", *SMALL[:2], "--trials", "6", *SMALL[4:], "--study", "other.db", "--quiet", folder=folder)
     assert done.returncode == 0
     with bonas.Study(folder / "houses.db") as study, bonas.Study(folder / "other.db") as other:
