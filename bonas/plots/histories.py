@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from matplotlib.axes import Axes
 
-from bonas.plots.look import BLACK, BLUE, COLOURS, RED, draw_band, panels_of, plain, scale_axis, whole_ticks
+from bonas.plots.look import BLACK, BLUE, COLOURS, ORANGE, draw_band, panels_of, plain, scale_axis, whole_ticks
 from bonas.plots.runs import best_so_far, rows_and_values
 from bonas.spaces import Space
 
@@ -112,7 +112,7 @@ def choices(history: Any, space: Space, *, axes: Sequence[Axes] | None = None) -
     panels = panels_of(axes, (1,) * space.dim)
     on, steps, failed = np.asarray(space.active(rows)), np.arange(1, len(y) + 1), ~np.isfinite(y)
     better = ~failed & (y < np.minimum.accumulate(np.append(np.inf, np.where(failed, np.inf, y)))[:-1])
-    kinds = [(~better & ~failed, "o", BLUE, "evaluation"), (better, "o", RED, "best so far"), (failed, "x", BLACK, "failed")]
+    kinds = [(~better & ~failed, "o", BLUE, "evaluation"), (better, "o", ORANGE, "best so far"), (failed, "x", BLACK, "failed")]
     kinds = kinds if failed.any() else kinds[:2]
     for i, (name, parameter) in enumerate(space.parameters.items()):
         values = np.asarray(parameter.value(rows[:, i]))

@@ -13,7 +13,7 @@ from bonas.spaces.parameters import Parameter
 
 # Colour-blind people tell them apart: Okabe & Ito 2008; yellow, faint on white, comes last.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-BLUE, RED, GREEN, BLACK, GREY = *COLOURS[:3], "#000000", "#999999"
+BLUE, ORANGE, GREEN, BLACK, GREY = *COLOURS[:3], "#000000", "#999999"
 _BAND = 0.2  # opacity
 
 

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from matplotlib.axes import Axes
 
 from bonas.data import Dataset
-from bonas.plots.look import BLACK, BLUE, GREEN, GREY, RED, draw_band, panels_of, scale_axis
+from bonas.plots.look import BLACK, BLUE, GREEN, GREY, ORANGE, draw_band, panels_of, scale_axis
 from bonas.search.record import SAME
 from bonas.spaces import Choice, Space
 from bonas.spaces.parameters import Parameter
@@ -158,6 +158,6 @@ def _draw_acquisition(panels: tuple[Axes, ...], x: np.ndarray, scores: np.ndarra
     low, best = max(finite.min(), tenth - 0.25 * (high - tenth)), np.nanargmax(scores)
     margin = 0.1 * (high - low) or 1.0
     panels[1].plot(x, scores, look, color=GREEN)
-    panels[1].plot(x[best], scores[best], "v", color=RED, markersize=8, clip_on=False)
-    panels[0].axvline(x[best], color=RED, linestyle=":", label="highest acquisition")
+    panels[1].plot(x[best], scores[best], "v", color=ORANGE, markersize=8, clip_on=False)
+    panels[0].axvline(x[best], color=ORANGE, linestyle=":", label="highest acquisition")
     panels[1].set(ylabel="acquisition", ylim=(low - margin, high + margin))
