@@ -19,7 +19,8 @@ from sklearn.neural_network import MLPClassifier
 
 from bonas import plots
 
-warnings.simplefilter("ignore", ConvergenceWarning)  # ten passes are few, and meant to be
+# Ten passes are few, and meant to be.
+warnings.simplefilter("ignore", ConvergenceWarning)
 
 # %% [markdown]
 # ## The ten lines
@@ -31,7 +32,9 @@ import bonas
 
 bonas.configure()
 x, valid_x, y, valid_y = train_test_split(*load_digits(return_X_y=True), random_state=0)
-space = bonas.Space(units=bonas.Int(2, 64, log=True), rate=bonas.Float(1e-4, 1.0, log=True))
+space = bonas.Space(
+    units=bonas.Int(2, 64, log=True), rate=bonas.Float(1e-4, 1.0, log=True)
+)
 
 
 def error(config):
@@ -55,25 +58,36 @@ print(result)
 # %%
 for each in result.evaluations[:8]:
     how = "initial design" if each.info.random else "chosen by the model"
-    print(f"{each.config['units']:3d} units, rate {each.config['rate']:.4f}: error {each.value:.3f}   {how}")
+    units, rate = each.config["units"], each.config["rate"]
+    print(f"{units:3d} units, rate {rate:.4f}: error {each.value:.3f}   {how}")
 
 # %%
 values = np.array([each.value for each in result.evaluations])
-units, rates = (np.array([each.config[name] for each in result.evaluations]) for name in ("units", "rate"))
+units = np.array([each.config["units"] for each in result.evaluations])
+rates = np.array([each.config["rate"] for each in result.evaluations])
+number = np.arange(1, len(values) + 1)
 designed = np.array([bool(each.info.random) for each in result.evaluations])
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-shared = {"norm": LogNorm(values.min(), values.max()), "cmap": "viridis_r", "edgecolors": "black", "linewidths": 0.5, "s": 60}
-left.scatter(rates[designed], units[designed], c=values[designed], marker="s", label="initial design", **shared)
-dots = left.scatter(rates[~designed], units[~designed], c=values[~designed], label="chosen by the model", **shared)
+look = {"cmap": "viridis_r", "edgecolors": "black", "linewidths": 0.5, "s": 60}
+look["norm"] = LogNorm(values.min(), values.max())
+kinds = {"initial design": (designed, "s"), "chosen by the model": (~designed, "o")}
+for name, (some, marker) in kinds.items():
+    dots = left.scatter(
+        rates[some], units[some], c=values[some], marker=marker, label=name, **look
+    )
 left.set(xscale="log", yscale="log", xlabel="rate", ylabel="units")
 left.set_yticks([2, 4, 8, 16, 32, 64], labels=[2, 4, 8, 16, 32, 64], minor=False)
 left.minorticks_off()
 left.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
-figure.colorbar(dots, ax=left, label="error", ticks=[0.05, 0.1, 0.2, 0.5], format="%g").minorticks_off()
-right.step(np.arange(1, len(values) + 1), np.minimum.accumulate(values), where="post", color=plots.COLOURS[0])
-right.plot(np.arange(1, len(values) + 1), values, "o", color="grey", markersize=4)
-right.set(yscale="log", xlabel="evaluations", ylabel="error: each, and the best so far", xticks=range(0, 21, 5))
+bar = figure.colorbar(
+    dots, ax=left, label="error", ticks=[0.05, 0.1, 0.2, 0.5], format="%g"
+)
+bar.minorticks_off()
+right.step(number, np.minimum.accumulate(values), where="post", color=plots.COLOURS[0])
+right.plot(number, values, "o", color="grey", markersize=4)
+right.set(yscale="log", xlabel="evaluations", ylabel="error: each, and the best so far")
+right.set_xticks(range(0, 21, 5))
 plt.show()
 
 # %% [markdown]
@@ -94,7 +108,8 @@ deeper = bonas.Space(
     activation=bonas.Choice("relu", "tanh"),
     rate=bonas.Float(1e-4, 1.0, log=True),
 )
-deeper.decode(deeper.encode({"depth": 1, "width_1": 8, "activation": "tanh", "rate": 0.01}))
+point = deeper.encode({"depth": 1, "width_1": 8, "activation": "tanh", "rate": 0.01})
+deeper.decode(point)
 
 # %% [markdown]
 # **Where next.** [Networks of unknown depth](04_unknown_depth.ipynb) are such spaces;

@@ -21,7 +21,8 @@ bonas.configure()
 
 
 def rhythm(u):  # what is measured, and to be minimised later on
-    return jnp.sin(2.0 * jnp.pi * 6.0 * u) + 0.4 * jnp.sin(4.0 * jnp.pi * 6.0 * u) - 1.5 * u
+    turns = 2.0 * jnp.pi * 6.0 * u
+    return jnp.sin(turns) + 0.4 * jnp.sin(2.0 * turns) - 1.5 * u
 
 
 # %% [markdown]
@@ -33,20 +34,22 @@ def rhythm(u):  # what is measured, and to be minimised later on
 
 # %%
 def periodic(params, a, b):
-    turns = jnp.sin(jnp.pi * (a - b) / params["period"])
-    return params["variance"] * jnp.exp(-2.0 * jnp.sum((turns / params["lengthscale"]) ** 2))
+    turns = jnp.sin(jnp.pi * (a - b) / params["period"]) / params["lengthscale"]
+    return params["variance"] * jnp.exp(-2.0 * jnp.sum(turns**2))
 
 
 season = gp.Kernel(
     prior={
         "variance": dist.LogNormal(0.0, 0.5),
-        "period": dist.LogNormal(jnp.log(0.2), 0.3),  # a fifth of the axis, give or take a third
+        # a fifth of the axis, give or take a third
+        "period": dist.LogNormal(jnp.log(0.2), 0.3),
         "lengthscale": dist.LogNormal(0.0, 0.5),
     },
     value=periodic,
 )
 mine = season + gp.linear()  # kernels add and multiply
-{part: list(unknown) for part, unknown in mine.prior(1).items()}  # what is to be inferred
+# What is to be inferred:
+{part: list(unknown) for part, unknown in mine.prior(1).items()}
 
 # %% [markdown]
 # ## In a fit
@@ -57,13 +60,13 @@ mine = season + gp.linear()  # kernels add and multiply
 
 # %%
 x = jax.random.uniform(jax.random.key(0), (12, 1), maxval=0.55)
-noise = 0.05 * jax.random.normal(jax.random.key(1), (12,))
-data, level, spread = bonas.standardise(bonas.dataset(x, rhythm(x[:, 0]) + noise))
+measured = rhythm(x[:, 0]) + 0.05 * jax.random.normal(jax.random.key(1), (12,))
+data, level, spread = bonas.standardise(bonas.dataset(x, measured))
 line = jnp.linspace(0.0, 1.0, 201)[:, None]
 
 
 def believe(kernel, key):
-    """Mean and standard deviation along the line, over samples of the kernel's parameters; and those."""
+    """Mean and std along the line, over samples of the kernel's parameters; and those."""
     target = gp.hyperposterior(kernel, data)
     draws, _ = infer.nuts(key, target.sampling, target.start, samples=100, burn=200)
     params = jax.vmap(target.constrain)(draws)
@@ -72,15 +75,18 @@ def believe(kernel, key):
     return level + spread * mean, spread * std, params
 
 
-found = {name: believe(kernel, jax.random.key(2)) for name, kernel in (("Matérn 5/2", gp.matern52()), ("mine", mine))}
+models = {"Matérn 5/2": gp.matern52(), "mine": mine}
+found = {name: believe(kernel, jax.random.key(2)) for name, kernel in models.items()}
 
 # %%
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.5), sharey=True, layout="constrained")
-for ax, colour, (name, (mean, std, _)) in zip(panels, plots.COLOURS, found.items(), strict=False):
-    ax.fill_between(line[:, 0], mean - 2 * std, mean + 2 * std, color=colour, alpha=0.2, linewidth=0)
+for ax, colour, name in zip(panels, plots.COLOURS, found, strict=False):
+    mean, std, _ = found[name]
+    low, high = mean - 2 * std, mean + 2 * std
+    ax.fill_between(line[:, 0], low, high, color=colour, alpha=0.2, linewidth=0)
     ax.plot(line, mean, color=colour, label="mean ± 2 standard deviations")
     ax.plot(line, rhythm(line), "--", color="black", linewidth=1, label="truth")
-    ax.plot(x, rhythm(x[:, 0]) + noise, "o", color="black", markersize=4, label="measured")
+    ax.plot(x, measured, "o", color="black", markersize=4, label="measured")
     ax.set(title=name, xlabel="u")
 panels[0].legend(frameon=False, loc="upper right")
 plt.show()
@@ -108,11 +114,10 @@ def objective(key, u):
 
 
 keys = jax.random.split(jax.random.key(3), 20)
-kernels = {"default": None, "mine": mine}
-histories = {
-    name: bonas.run_many(bonas.bayes(space, surrogate=surrogates.gp(kernel)), objective, keys, steps=20)
-    for name, kernel in kernels.items()
-}
+histories = {}
+for name, kernel in {"default": None, "mine": mine}.items():
+    search = bonas.bayes(space, surrogate=surrogates.gp(kernel))
+    histories[name] = bonas.run_many(search, objective, keys, steps=20)
 optimum = float(rhythm(jnp.linspace(0.0, 1.0, 100_001)).min())
 
 # %%

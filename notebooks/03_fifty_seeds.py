@@ -18,7 +18,8 @@ from bonas import search as searches
 from bonas.problems import functions
 
 bonas.configure()
-problem = functions.six_hump_camel  # two columns, six hollows, two of them deepest; its least value is known
+# Two columns, six hollows, two of them deepest; its least value is known.
+problem = functions.six_hump_camel
 
 # %% [markdown]
 # ## A search is a function of a key
@@ -35,7 +36,8 @@ model = bonas.run_many(search, problem.objective, keys, steps=40)
 jax.block_until_ready(model.best)
 first = time.perf_counter() - began
 chance = bonas.run_many(searches.random(problem.space), problem.objective, keys, steps=40)
-print(f"{model.best.shape[0]} searches of {model.best.shape[1]} evaluations: {first:.1f} s, compiling included")
+seeds, evaluations = model.best.shape
+print(f"{seeds} searches of {evaluations} evaluations: {first:.1f} s, compiling included")
 
 # %% [markdown]
 # ## One run tells little
@@ -46,9 +48,11 @@ print(f"{model.best.shape[0]} searches of {model.best.shape[1]} evaluations: {fi
 # %%
 figure, ax = plt.subplots(layout="constrained")
 steps = np.arange(1, 41)
-for colour, name, history in ((plots.COLOURS[0], "bayes", model), (plots.COLOURS[1], "random", chance)):
-    for seed, best in enumerate(np.asarray(history.best[:3])):
-        ax.step(steps, best - problem.optimum, where="post", color=colour, label=name if seed == 0 else None)
+for colour, name, history in zip(
+    plots.COLOURS, ("bayes", "random"), (model, chance), strict=False
+):
+    regret = np.asarray(history.best[:3]) - problem.optimum
+    ax.step(steps, regret.T, where="post", color=colour, label=[name, None, None])
 ax.set(yscale="log", xlabel="evaluations", ylabel="regret")
 ax.legend(frameon=False)
 plt.show()
@@ -74,7 +78,9 @@ plt.show()
 after = float(jnp.median(model.best[:, 9]))
 enough = np.asarray(jnp.median(chance.best, axis=0) <= after)
 needs = f"{enough.argmax() + 1}" if enough.any() else f"more than {enough.size}"
-print(f"what half of the searches reach with a model in 10 evaluations takes chance {needs}")
+print(
+    f"what half of the searches reach with a model in 10 evaluations takes chance {needs}"
+)
 
 # %% [markdown]
 # ## Compare in pairs
@@ -84,30 +90,36 @@ print(f"what half of the searches reach with a model in 10 evaluations takes cha
 # be. The interval is of the mean difference; one that leaves out 0 is a finding, one that does not is a question.
 
 # %%
-bound = bonas.run_many(bonas.bayes(problem.space, acquisition=bonas.lcb), problem.objective, keys, steps=40)
-digits = np.log10(np.asarray(bound.best - problem.optimum)) - np.log10(np.asarray(model.best - problem.optimum))
+bounded = bonas.bayes(problem.space, acquisition=bonas.lcb)
+bound = bonas.run_many(bounded, problem.objective, keys, steps=40)
+ours, theirs = (np.asarray(history.best - problem.optimum) for history in (model, bound))
+digits = np.log10(theirs) - np.log10(ours)  # above 0, expected improvement is ahead
 mean = digits.mean(axis=0)
 error = 1.96 * digits.std(axis=0, ddof=1) / np.sqrt(len(digits))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-plots.efficiency({"expected improvement": model, "confidence bound": bound}, optimum=problem.optimum, ax=left)
+both = {"expected improvement": model, "confidence bound": bound}
+plots.efficiency(both, optimum=problem.optimum, ax=left)
+green = plots.COLOURS[2]
 right.axhline(0.0, color="black", linewidth=0.8)
-right.fill_between(steps, mean - error, mean + error, color=plots.COLOURS[2], alpha=0.2, linewidth=0)
-right.plot(steps, mean, color=plots.COLOURS[2])
-right.set(xlabel="evaluations", ylabel="digits by which expected improvement is ahead", title="in pairs: mean and 95% interval")
+right.fill_between(steps, mean - error, mean + error, color=green, alpha=0.2, linewidth=0)
+right.plot(steps, mean, color=green)
+right.set(xlabel="evaluations", title="in pairs: mean and 95% interval")
+right.set_ylabel("digits by which expected improvement is ahead")
 plt.show()
 
 # %%
 ahead = int((digits[:, -1] > 0).sum())
 low, high = mean[-1] - error[-1], mean[-1] + error[-1]
-verdict = "a finding" if low > 0 or high < 0 else "still a question"
-print(f"after {steps[-1]} evaluations expected improvement is ahead in {ahead} of {len(digits)} seeds,")
-print(f"by {low:.2f} to {high:.2f} digits in the mean: {verdict}")
+verdict = "outside: a finding" if low > 0 or high < 0 else "inside: still a question"
+print(f"Expected improvement is ahead in {ahead} of {len(digits)} seeds.")
+print(f"Its mean lead is {mean[-1]:+.2f} digits; below 0, it is behind.")
+print(f"The 95% interval is from {low:+.2f} to {high:+.2f}, and 0 is {verdict}.")
 
 # %% [markdown]
 # ## Where it looked
 #
-# A history holds every point as well. In one run, red points were better than all before them:
+# A history holds every point as well. In one run, orange points were better than all before them:
 
 # %%
 one = jax.tree.map(lambda leaf: leaf[0], model)

@@ -30,8 +30,9 @@ space = bonas.Space(
     width_3=bonas.Int(4, 256, log=True, when={"depth": (">=", 3)}),
 )
 rows = space.sample(jax.random.key(4), 4)
-for row, active in zip(rows, space.active(rows), strict=True):
-    print(f"{space.decode(row)!s:62} {np.asarray(row).round(2)} {np.asarray(active).astype(int)}")
+for row in rows:
+    active = np.asarray(space.active(row)).astype(int)
+    print(f"{space.decode(row)!s:62} {np.asarray(row).round(2)} {active}")
 
 # %% [markdown]
 # ## What a kernel should know
@@ -45,13 +46,20 @@ for row, active in zip(rows, space.active(rows), strict=True):
 # %%
 shallow = space.encode({"depth": 1, "width_1": 32})[None, :]
 widths = np.geomspace(4, 256, 60).round().astype(int)
-deep = jnp.stack([space.encode({"depth": 2, "width_1": 32, "width_2": int(width)}) for width in widths])
-middle = jnp.stack([space.encode({"depth": 2, "width_1": 32, "width_2": 32})])
+
+
+def two_layers(*widths):
+    configs = ({"depth": 2, "width_1": 32, "width_2": int(width)} for width in widths)
+    return jnp.stack([space.encode(config) for config in configs])
+
+
+deep, middle = two_layers(*widths), two_layers(32)
 
 kernels = {"arc": gp.arc(space), "wedge": gp.wedge(space), "blind": gp.matern52()}
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
 for colour, (name, kernel) in zip(plots.COLOURS, kernels.items(), strict=False):
-    target = gp.hyperposterior(kernel, bonas.empty(1, space.dim))  # no data yet: the prior
+    nothing = bonas.empty(1, space.dim)  # no data yet: the prior
+    target = gp.hyperposterior(kernel, nothing)
     params = target.constrain(target.start)["kernel"]
     for ax, other in zip(panels, (shallow, middle), strict=True):
         alike = gp.gram(kernel, params, deep, other)[:, 0] / params["variance"]
@@ -78,8 +86,10 @@ best = jnp.linspace(0.3, 0.7, LAYERS)  # the right number of each layer
 
 
 def layers(conditional):
-    when = [{"depth": (">=", layer)} if conditional and layer > 1 else None for layer in range(1, LAYERS + 1)]
-    each = {name: bonas.Float(0.0, 1.0, when=there) for name, there in zip(numbers, when, strict=True)}
+    each = {}
+    for layer, name in enumerate(numbers, start=1):
+        when = {"depth": (">=", layer)} if conditional and layer > 1 else None
+        each[name] = bonas.Float(0.0, 1.0, when=when)
     return bonas.Space(depth=bonas.Int(1, LAYERS), **each)
 
 
@@ -98,24 +108,26 @@ searched = {
     "random": searches.random(layered),
 }
 keys = jax.random.split(jax.random.key(0), 20)
-histories = {name: bonas.run_many(search, error, keys, steps=45) for name, search in searched.items()}
+histories = {}
+for name, search in searched.items():
+    histories[name] = bonas.run_many(search, error, keys, steps=45)
 
 # %%
 ax = plots.efficiency(histories, optimum=0.6**LAYERS)
-ax.axhline(0.6**4 - 0.6**5, color="grey", linestyle=":")
-ax.annotate(
-    "the best network of four layers", (1, 0.6**4 - 0.6**5), (0, -4), textcoords="offset points", va="top", color="grey"
-)
+four = 0.6**4 - 0.6**5
+ax.axhline(four, color="grey", linestyle=":")
+ax.text(1, 0.95 * four, "the best network of four layers", va="top", color="grey")
 plt.show()
 
 # %% [markdown]
 # Which depths did they look at? The mean number of layers, fifteen evaluations at a time:
 
 # %%
-print(f"{'':8}" + "".join(f"{start + 1:>5}–{start + 15:<3}" for start in range(0, 45, 15)))
+print(f"{'':8}" + "".join(f"{start + 1:>5}–{start + 15:<3}" for start in (0, 15, 30)))
 for name, history in histories.items():
     depth = np.asarray(jax.vmap(jax.vmap(layered.values))(history.x)["depth"])
-    print(f"{name:8}" + "".join(f"{mean:7.1f}  " for mean in depth.reshape(len(keys), 3, 15).mean(axis=(0, 2))))
+    means = depth.reshape(len(keys), 3, 15).mean(axis=(0, 2))
+    print(f"{name:8}" + "".join(f"{mean:7.1f}  " for mean in means))
 
 # %% [markdown]
 # One way to read this: zeros put a shallow network next to deep ones with low numbers, and what is known of the one is
@@ -145,8 +157,9 @@ plt.show()
 # | `gp.blocks` | a term less in a sum over layers |
 # | `gp.shared` | (wraps any of them) layers share their length scales |
 #
-# On tables of networks that were really trained none of them wins everywhere; the README has the numbers, and
-# `experiments/raiders_tables.py` makes them. Your problem may be the one where it matters: now you know how to see.
+# On tables of networks that were really trained none of them wins everywhere: the site's findings have the numbers
+# (`notebooks/site/findings.md`), and `experiments/raiders_tables.py` makes them. Your problem may be the one where it matters:
+# now you know how to see.
 #
 # **Where next.** [Your own kernel](02_your_own_kernel.ipynb) goes into the same place;
 # [learning curves](06_learning_curves.ipynb) save most of the training.

@@ -5,6 +5,8 @@
 # a search that spends its budget on networks worth finishing.
 
 # %%
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -29,11 +31,16 @@ def examples(key, n):
     x_key, noise_key = jax.random.split(key)
     x = jax.random.uniform(x_key, (n, 5), minval=-1.0)
     y = jnp.sin(4.0 * x[:, 0] * x[:, 1]) + 1.5 * x[:, 2] ** 2 + x[:, 3]
-    return np.asarray(x), np.asarray(y - y.mean() + 0.1 * jax.random.normal(noise_key, (n,)))
+    noise = 0.1 * jax.random.normal(noise_key, (n,))
+    return np.asarray(x), np.asarray(y - y.mean() + noise)
 
 
-data = nets.examples(*examples(jax.random.key(0), 256), *examples(jax.random.key(1), 256))
-space = bonas.Space(width=bonas.Int(2, 32, log=True), rate=bonas.Float(3e-4, 3e-2, log=True))
+(x, y), (valid_x, valid_y) = (examples(jax.random.key(seed), 256) for seed in range(2))
+data = nets.examples(x, y, valid_x, valid_y)
+space = bonas.Space(
+    width=bonas.Int(2, 32, log=True),
+    rate=bonas.Float(3e-4, 3e-2, log=True),
+)
 networks = space.sample(jax.random.key(2), 120)
 epochs = (2, 5, 10, 20, 40, 80)
 shape = nets.Shape(inputs=5, outputs=1, depth=1, width=32, activations=("relu",))
@@ -48,19 +55,24 @@ def train_all(networks):
         hyper = nets.Hyper(values["rate"].astype(jnp.float32))
         return nets.train(key, shape, settings, architecture, hyper, data).metrics[:, 0]
 
-    keys = jax.random.split(jax.random.key(3), len(networks))  # each network has initial weights of its own: luck
+    # Each network has initial weights of its own: luck.
+    keys = jax.random.split(jax.random.key(3), len(networks))
     return jax.lax.map(lambda given: one(*given), (keys, networks))
 
 
-curves = jnp.log10(train_all(networks).astype(float))  # errors are compared by their digits
+curves = train_all(networks).astype(float)
+curves = jnp.log10(curves)  # errors are compared by their digits
 
 # %%
+errors = [0.1, 0.2, 0.5, 1, 2]  # marks of the axis
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 colours = plt.get_cmap("viridis")(np.asarray(networks[:, 1]))
 for curve, colour in zip(curves, colours, strict=True):
     ax.plot(epochs, 10**curve, color=colour, linewidth=0.7)
-ax.set(xscale="log", yscale="log", xlabel="epochs", ylabel="validation error (mean square)")
-ax.set_xticks(epochs, labels=epochs, minor=False)
+ax.set(xscale="log", yscale="log", xlabel="epochs")
+ax.set_ylabel("validation error (mean square)")
+ax.set_xticks(epochs, labels=epochs)
+ax.set_yticks(errors, labels=errors)
 ax.minorticks_off()
 scale = plt.cm.ScalarMappable(plt.Normalize(*np.log10([3e-4, 3e-2])), "viridis")
 figure.colorbar(scale, ax=ax, label="log10 of the rate")
@@ -83,7 +95,8 @@ complete = bonas.dataset(networks[:20], curves[:20])
 def fit(key, complete):
     target = model.hyperposterior(complete)
     found, _ = infer.maximise(key, target.maximising, target.start, steps=100)
-    return model.condition(jax.tree.map(lambda leaf: leaf[0], target.constrain(found)), complete)
+    params = jax.tree.map(lambda leaf: leaf[0], target.constrain(found))
+    return model.condition(params, complete)
 
 
 fitted = fit(jax.random.key(4), complete)
@@ -93,18 +106,24 @@ from_start = model.predict(fitted, rest, gp.Known(truth, seen))
 from_nothing = model.predict(fitted, rest)
 
 # %%
-figure, panels = plt.subplots(1, 4, figsize=(13, 3.4), sharex=True, sharey=True, layout="constrained")
+form = {"sharex": True, "sharey": True, "layout": "constrained"}
+figure, panels = plt.subplots(1, 4, figsize=(13, 3.4), **form)
 later = np.asarray(epochs[known - 1 :])
-for ax, i in zip(panels, np.argsort(np.asarray(truth[:, -1]))[[0, 33, 66, 99]], strict=True):  # from best to worst
+from_best_to_worst = np.argsort(np.asarray(truth[:, -1]))[[0, 33, 66, 99]]
+for ax, i in zip(panels, from_best_to_worst, strict=True):
     mean, std = (np.asarray(part[i, known:]) for part in from_start)
     middle, width = np.append(truth[i, known - 1], mean), np.append(0.0, std)
-    ax.fill_between(later, 10 ** (middle - 2 * width), 10 ** (middle + 2 * width), alpha=0.2, linewidth=0)
+    low, high = middle - 2 * width, middle + 2 * width
+    ax.fill_between(later, 10**low, 10**high, alpha=0.2, linewidth=0)
     ax.plot(later, 10**middle, label="predicted ± 2 std")
-    ax.plot(epochs, 10 ** np.asarray(truth[i]), "--", color="black", linewidth=1, label="what came")
-    ax.plot(epochs[:known], 10 ** np.asarray(truth[i, :known]), "o", color="black", label="seen")
+    came = 10 ** np.asarray(truth[i])
+    ax.plot(epochs, came, "--", color="black", linewidth=1, label="what came")
+    ax.plot(epochs[:known], came[:known], "o", color="black", label="seen")
     config = space.decode(rest[i])
-    ax.set(xscale="log", yscale="log", xlabel="epochs", title=f"{config['width']} units, rate {config['rate']:.4f}")
-    ax.set_xticks(epochs, labels=epochs, minor=False)
+    ax.set(xscale="log", yscale="log", xlabel="epochs")
+    ax.set_title(f"{config['width']} units, rate {config['rate']:.4f}")
+    ax.set_xticks(epochs, labels=epochs)
+    ax.set_yticks(errors, labels=errors)
     ax.minorticks_off()
 panels[0].set_ylabel("validation error")
 panels[0].legend(frameon=False)
@@ -122,7 +141,8 @@ guesses = {
     "GPAR, with the beginning": from_start.mean[:, -1],
 }
 for name, guess in guesses.items():
-    print(f"{name:26} off by {float(jnp.sqrt(jnp.mean((guess - end) ** 2))):.3f} digits")
+    off = float(jnp.sqrt(jnp.mean((guess - end) ** 2)))
+    print(f"{name:26} off by {off:.3f} digits")
 inside = jnp.mean(jnp.abs(guesses["GPAR, with the beginning"] - end) <= 2 * std)
 print(f"within two standard deviations: {inside:.0%}")
 
@@ -130,8 +150,9 @@ print(f"within two standard deviations: {inside:.0%}")
 # ## A search that stops early
 #
 # `bonas.curves` asks which network to advance by one checkpoint. We replay the curves above as a table, so that training costs
-# nothing, and give every search the epochs that ten networks take to the end. The rivals train each network to the end:
-# ordinary Bayesian optimisation, and chance.
+# nothing, and give every search the epochs that ten networks take to the end. Arrays have a fixed size, so a search is also
+# told for how many networks there is room: forty, though the budget would do to begin all 120. The rivals train each network
+# to the end: ordinary Bayesian optimisation, and chance.
 
 # %%
 table = tables.table(bonas.Listed(space, np.asarray(networks)), epochs, curves)
@@ -142,7 +163,10 @@ methods = {
     "whole, bayes": searches.whole(bonas.bayes(table.space, initial=3), epochs),
     "whole, random": searches.whole(searches.random(table.space), epochs),
 }
-runs = {name: bonas.run_curves_many(method, objective, epochs, keys, budget, networks=40) for name, method in methods.items()}
+run = partial(bonas.run_curves_many, networks=40)
+runs = {
+    name: run(method, objective, epochs, keys, budget) for name, method in methods.items()
+}
 
 # %%
 ax = plots.efficiency(
@@ -151,20 +175,21 @@ ax = plots.efficiency(
     optimum=float(table.values[:, 0, -1].min()),
     logarithmic=False,
 )
-ax.set(xlabel="epochs of training, all networks together", ylabel="digits above the best network of the table")
+ax.set_xlabel("epochs of training, all networks together")
+ax.set_ylabel("digits above the best network of the table")
 plt.show()
 
 # %%
-for name, run in runs.items():
-    begun = np.mean([(row == 0).sum() for row in np.asarray(run.step)])
-    ended = np.mean([(row == len(epochs) - 1).sum() for row in np.asarray(run.step)])
-    rank = np.median([(table.values[:, 0, -1] < best).sum() + 1 for best in np.asarray(run.best[:, -1])])
-    print(
-        f"{name:14} begins {begun:4.1f} networks, completes {ended:3.1f}, and its best is number {rank:.0f} of {len(networks)}"
-    )
+ends = np.asarray(table.values[:, 0, -1])
+print("networks       begun   completed   rank of the best, of 120 (median)")
+for name, found in runs.items():
+    at = np.asarray(found.step)  # the checkpoint of each step of each search
+    begun, completed = ((at == step).sum(axis=1).mean() for step in (0, len(epochs) - 1))
+    rank = np.median([1 + (ends < best).sum() for best in np.asarray(found.best[:, -1])])
+    print(f"{name:14} {begun:5.1f} {completed:11.1f} {rank:8.0f}")
 
 # %% [markdown]
-# For the same training a search on curves sees many more networks.
+# For the same training a search on curves sees many more networks: as many as there is room for.
 #
 # **Where next.** With real training the objective is a function `(key, x, step) -> value` that JAX can trace; for any other
 # code, [a study](07_your_training_loop.ipynb) stops hopeless trials by what they report.

@@ -39,7 +39,8 @@ def train(config, trial):
     x, y = images[order] / 16.0, np.eye(10)[digits[order]]
     x, valid_x, y, valid_y = x[:600], x[600:], y[:600], y[600:]
 
-    weights = [draw.normal(0.0, 1.0 / np.sqrt(n), (n, m)) for n, m in ((64, config["width"]), (config["width"], 10))]
+    sizes = ((64, config["width"]), (config["width"], 10))
+    weights = [draw.normal(0.0, 1.0 / np.sqrt(n), (n, m)) for n, m in sizes]
     speed = [np.zeros_like(each) for each in weights]
     momentum = config.get("momentum", 0.0)  # there only where the optimiser has it
     for epoch in range(12):
@@ -112,25 +113,33 @@ study
 # %%
 whole = bonas.Study(folder / "whole.db", space, seed=0)
 whole.optimise(train, trials=24, progress=False)
-same = [a.config == b.config and a.value == b.value for a, b in zip(study.trials, whole.trials, strict=True)]
+pairs = zip(study.trials, whole.trials, strict=True)
+same = [(a.config, a.value) == (b.config, b.value) for a, b in pairs]
 print(f"{sum(same)} of {len(same)} trials are the same")
 
 # %% [markdown]
 # ## What came of it
 
 # %%
-print(f"best: trial {study.best.number}, error {study.best.value:.3f}, {study.best.config}")
-study.frame().sort_values("value")[["value", "width", "rate", "optimiser", "momentum"]].head().round(4)
+best = study.best
+print(f"best: trial {best.number}, error {best.value:.3f}, {best.config}")
+shown = ["value", "width", "rate", "optimiser", "momentum"]
+study.frame().sort_values("value")[shown].head().round(4)
 
 # %%
 figure, ax = plt.subplots(layout="constrained")
 stopped = [trial for trial in study.trials if "stopped" in trial.info]
-looks = {"best": (plots.COLOURS[1], "", 2.5), "trained to the end": (plots.COLOURS[0], "", 1.0), "stopped": ("grey", "x", 1.0)}
+looks = {
+    "best": (plots.COLOURS[1], "", 2.5),
+    "trained to the end": (plots.COLOURS[0], "", 1.0),
+    "stopped": ("grey", "x", 1.0),
+}
 for trial in study.trials:
-    kind = "best" if trial == study.best else "stopped" if trial in stopped else "trained to the end"
-    colour, marker, width = looks[kind]
-    steps, errors = zip(*trial.reports, strict=True)
-    ax.plot(np.array(steps) + 1, errors, color=colour, marker=marker, markevery=[-1], linewidth=width)
+    kind = "stopped" if trial in stopped else "trained to the end"
+    colour, marker, width = looks["best" if trial == best else kind]
+    steps, errors = np.array(trial.reports).T
+    look = {"color": colour, "marker": marker, "markevery": [-1], "linewidth": width}
+    ax.plot(steps + 1, errors, **look)
 for kind, (colour, marker, width) in looks.items():
     ax.plot([], [], color=colour, marker=marker, linewidth=width, label=kind)
 ax.set(xlabel="epochs", ylabel="validation error", yscale="log")
@@ -138,7 +147,9 @@ ax.legend(frameon=False)
 plt.show()
 
 epochs = sum(len(trial.reports) for trial in study.trials)
-print(f"{len(stopped)} of {len(study.trials)} trials were stopped: {epochs} epochs in place of {12 * len(study.trials)}")
+every = 12 * len(study.trials)
+print(f"{len(stopped)} of {len(study.trials)} trials were stopped:", end=" ")
+print(f"{epochs} epochs in place of {every}")
 
 # %% [markdown]
 # A trial is stopped where its best report so far is worse than the median of what the others had reported by the same epoch.
@@ -158,10 +169,10 @@ for name, share in study.importance().items():
 # ```python
 # def train(config, trial):
 #     torch.manual_seed(0)
-#     network = torch.nn.Sequential(
-#         torch.nn.Linear(64, config["width"]), torch.nn.Tanh(), torch.nn.Linear(config["width"], 10)
-#     )
-#     optimiser = torch.optim.SGD(network.parameters(), lr=config["rate"], momentum=config.get("momentum", 0.0))
+#     width, momentum = config["width"], config.get("momentum", 0.0)
+#     layers = torch.nn.Linear(64, width), torch.nn.Tanh(), torch.nn.Linear(width, 10)
+#     network = torch.nn.Sequential(*layers)
+#     optimiser = torch.optim.SGD(network.parameters(), config["rate"], momentum=momentum)
 #     for epoch in range(12):
 #         for x, y in train_loader:
 #             optimiser.zero_grad()

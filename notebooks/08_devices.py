@@ -10,7 +10,8 @@
 # %%
 import jax
 
-jax.config.update("jax_num_cpu_devices", 8)  # before anything is computed; with real devices, leave it out
+# Before anything is computed; with real devices, leave it out.
+jax.config.update("jax_num_cpu_devices", 8)
 
 import jax.export
 import jax.numpy as jnp
@@ -40,14 +41,16 @@ jax.debug.visualize_array_sharding(histories.best)
 # an ordinary array to whoever uses it:
 
 # %%
-print(f"median regret of {len(keys)} searches: {jnp.median(histories.best[:, -1]) - problem.optimum:.4f}")
+regret = jnp.median(histories.best[:, -1]) - problem.optimum
+print(f"median regret of {len(keys)} searches: {regret:.4f}")
 
 # %% [markdown]
 # Up to rounding, a seed does not depend on where it runs. The first one alone, on one device:
 
 # %%
 alone = jax.jit(lambda key: bonas.run(search, problem.objective, key, 15).best)(keys[0])
-print(f"largest difference: {np.abs(np.asarray(alone) - np.asarray(histories.best[0])).max()}")
+difference = np.abs(np.asarray(alone) - np.asarray(histories.best[0]))
+print(f"largest difference: {difference.max()}")
 
 # %% [markdown]
 # On accelerators the seeds of a device run side by side (`vmap`) instead of one after the other, as arithmetic is plentiful
@@ -59,14 +62,22 @@ print(f"largest difference: {np.abs(np.asarray(alone) - np.asarray(histories.bes
 # StableHLO, which a machine with such a device compiles and runs, without the source of the search or of its objective.
 
 # %%
-program = jax.jit(lambda seed: bonas.run(search, problem.objective, jax.random.wrap_key_data(seed), 15).best)
+
+
+@jax.jit
+def program(seed):
+    key = jax.random.wrap_key_data(seed)
+    return bonas.run(search, problem.objective, key, 15).best
+
+
 seed = jax.ShapeDtypeStruct((2,), jnp.uint32)
 exported = jax.export.export(program, platforms=["cuda", "tpu"])(seed)
-size = len(exported.mlir_module_serialized)
-print(f"for {' and '.join(exported.platforms)}, {size / 1e6:.1f} MB: {exported.in_avals[0]} -> {exported.out_avals[0]}")
+megabytes = len(exported.mlir_module_serialized) / 1e6
+print(f"for {' and '.join(exported.platforms)}, {megabytes:.1f} MB:", end=" ")
+print(f"{exported.in_avals[0]} -> {exported.out_avals[0]}")
 
 # %% [markdown]
-# `exported.serialize()` makes a file of it (with `pip install flatbuffers`), and over there
+# `exported.serialize()` gives the contents of a file, and over there
 # `jax.export.deserialize(contents).call(seed)` is the search.
 
 # %% [markdown]

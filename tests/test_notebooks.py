@@ -11,6 +11,7 @@ from nbclient import NotebookClient
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.py"))
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+COLUMNS = 90  # as in notebooks/ruff.toml, which cannot break strings
 # Data that a reader may not have, and a way to draw under which a notebook shows nothing.
 LEFT_OUT = ("BONAS_DATA", "MPLBACKEND")
 
@@ -37,6 +38,12 @@ def test_a_notebook_opens_with_what_the_reader_will_be_able_to_do(path):
     first = jupytext.read(path).cells[0]
     assert first.cell_type == "markdown"
     assert re.match(r"# .+\n\nAfter this notebook you can ", first.source)
+
+
+@each
+def test_code_fits_into_the_column_of_the_site(path):
+    code = [line for cell in jupytext.read(path).cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    assert [line for line in code if len(line) > COLUMNS] == []
 
 
 @each
