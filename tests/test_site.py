@@ -10,6 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks" / "site"))
 from extension import house, pages
 
+SITE = Path(pages.__file__).parents[1]
+RUN = [SITE / "index.md", *sorted((SITE / "concepts").glob("*.md"))]  # pages for those who begin
 NAMES = [name for room in house.rooms() for module in house.modules_of(room) for name in house.names_of(module)]
 
 
@@ -83,3 +85,18 @@ def test_a_method_of_which_nothing_is_said_is_a_warning(owner, name, shown, told
     skipped = pages.skip(None, "class", name, getattr(owner, name), False, None)
     assert (skipped is None) == shown
     assert ("has no docstring" in caplog.text) == told
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_python_on_a_page_is_run_when_the_site_is_built(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("---\nfile_format: mystnb\n")
+    assert "```{code-cell}" in text
+    assert "```python" not in text
+
+
+def test_every_concept_is_on_the_front_page():
+    front = RUN[0].read_text(encoding="utf-8")
+    assert [
+        page.stem for page in RUN[1:] if f"(concepts/{page.name})" not in front or f"\nconcepts/{page.stem}\n" not in front
+    ] == []
