@@ -1,4 +1,4 @@
-"""Does expected improvement find a better network than chance, and which? Twist's figure 8 (T-E7, B9).
+"""Does expected improvement find a better network than chance, and which? Twist's figure 8 (T-E7).
 
 Hidden layers, epochs and learning rate of a network for two classes of the plane are searched, with as many trainings for
 every search: bonas by default, which infers all it needs; Twist's Algorithm 4, whose prior parameters are given; expected

@@ -39,7 +39,7 @@ def summarise(config, curves: dict, shown: dict) -> dict:
             if {NETWORK, GP} <= set(rows):
                 against.setdefault(name, {})[acquisition] = in_pairs(config, name, rows)
     return {
-        "claims_of_the_seed": {name: CLAIMS[name] for name, _ in config.initial},
+        "claims": {name: CLAIMS[name] for name, _ in config.initial},
         "goals": goals,
         "network_against_gp": against,
         "figure_10": shown,

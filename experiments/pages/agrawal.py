@@ -55,7 +55,7 @@ def searches(found: dict) -> Iterator[str]:
         (
             f"{name}, {how}",
             {
-                "published": found["claims_of_the_seed"].get(name),
+                "published": found["claims"].get(name),
                 "goal": goals[name][how],
                 "pair": against.get(name, {}).get(how),
             },
