@@ -9,14 +9,6 @@ import pytest
 from bonas.problems import learning_curves, metaqnn
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("BONAS_DATA", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "curves").mkdir()
-    return tmp_path / "curves"
-
-
 @pytest.fixture(scope="module", params=learning_curves.NAMES)
 def real(request):
     if not os.environ.get("BONAS_DATA"):

@@ -59,14 +59,6 @@ def real(request):
     return metaqnn.load(request.param)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("BONAS_DATA", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "curves").mkdir()
-    return tmp_path / "curves"
-
-
 def lines(nets=STRINGS, rates=RATES, curves=CURVES):
     """A file like theirs."""
     head = "net,training_dataset,num_params,depth,lr," + ",".join(f"acc_{i}" for i in range(1, 21))

@@ -1,12 +1,12 @@
 """The networks by HMC and NUTS and the regression on a last layer, behind the interface that searches know."""
 
-from functools import cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from surrogates.quarter import DATA, POINTS
+from surrogates.quarter import DATA, KEY, POINTS, programs
 
 import bonas
 from bonas.surrogates.bayesian import hmc_network
@@ -20,23 +20,9 @@ MODELS = {
     ),
     "last layer": last_layer((12, 12), steps=300, samples=4),
 }
-KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 
-
-@cache
-def _fit(name):
-    return jax.jit(lambda key, data, state: MODELS[name].fit(key, data, state))
-
-
-@cache
-def _predict(name):
-    return jax.jit(MODELS[name].predict)
-
-
-@cache
-def _fitted(name):
-    return _fit(name)(KEY, DATA, MODELS[name].init(12, 2, 1))
+_fit, _predict, _fitted = programs(MODELS)
 
 
 def test_equal_models_are_one():

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from surrogates.quarter import DATA, POINTS
+from surrogates.quarter import DATA, KEY, POINTS, programs
 
 import bonas
 from bonas import gp, surrogates
@@ -34,28 +34,14 @@ MODELS = {
 }
 SAMPLES = {"gp slice": 3, "gpar slice": 3, "saas": 3, "last layer": 4}  # the s of those that have hyperparameter samples
 SINGLE = ("float32", "ensemble", "last layer")  # networks in float32
-KEY = jax.random.key(0)
 CORNERS = jnp.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
 
-
-@cache
-def _fit(name):
-    return jax.jit(lambda key, data, state: MODELS[name].fit(key, data, state))
-
-
-@cache
-def _predict(name):
-    return jax.jit(MODELS[name].predict)
+_fit, _predict, _fitted = programs(MODELS)
 
 
 @cache
 def _update(name):
     return jax.jit(lambda data, state: MODELS[name].update(data, state))
-
-
-@cache
-def _fitted(name):
-    return _fit(name)(KEY, DATA, MODELS[name].init(12, 2, 1))
 
 
 @pytest.fixture(params=list(MODELS))
