@@ -130,7 +130,11 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
         help="where everything is kept, reports (.html) and networks (.npz) beside it; default: DATA with the ending .db",
     )
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="of the split, the search and the networks")
-    parser.add_argument("--impute", action="store_true", help="fill in missing values: the median, or the most frequent value")
+    parser.add_argument(
+        "--impute",
+        action="store_true",
+        help="fill in missing values: the median, or the most frequent value; where they were becomes an input",
+    )
     parser.add_argument("--drop", metavar="COL", action="append", default=[], help="a column to leave out; may be repeated")
     parser.add_argument(
         "--categorical", metavar="COL", action="append", default=[], help="numbers that are categories; may be repeated"
