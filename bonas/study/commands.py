@@ -181,7 +181,7 @@ def _run(study: "Study", job: "Job", args: argparse.Namespace, client: Any) -> i
             result = finish(study, job)
             note_intervals(study, job)
     except KeyboardInterrupt:
-        print(f"stopped: {so_far(study)}, all kept: bonas resume {study.path} goes on", file=sys.stderr)
+        print(f"stopped: {so_far(study, job)}, all kept: bonas resume {study.path} goes on", file=sys.stderr)
         return INTERRUPTED
     _close(study, job, args, result)
     return 0
@@ -239,7 +239,7 @@ def _display(args: argparse.Namespace, study: "Study", job: "Job", total: int | 
     if args.quiet or args.json:
         return Silent()
     score, words = NAMES[trainer(job).family.score], partial(network_of, job, study)
-    return Live(total, words, score, done(study), args.seconds) if sys.stdout.isatty() else Lines(total, words, score)
+    return Live(total, words, score, done(study, job), args.seconds) if sys.stdout.isatty() else Lines(total, words, score)
 
 
 def _close(study: "Study", job: "Job", args: argparse.Namespace, result: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """What the command says before a search begins, and how far it is when it ends."""
 
-from bonas.study.job import STAGES, Job, shown, trainer
+from bonas.study.job import STAGES, Job, idle, shown, trainer
 from bonas.study.study import Study
 from bonas.tabular.look import NAMES
 from bonas.tabular.prepared import Prepared
@@ -17,7 +17,7 @@ def opening(table: Prepared, study: Study, job: Job, total: int | None) -> list[
         f"{train} rows to search on, {folds}; {test} rows for the test",
         *table.notices,
         *_trials_in_words(job, columns.target, total),
-        f"study {study.path}" + (f": {so_far(study)}" if study.trials else ""),
+        f"study {study.path}" + (f": {so_far(study, job)}" if study.trials else ""),
     ]
 
 
@@ -27,15 +27,15 @@ def described(table: Prepared, job: Job) -> dict[str, str]:
     return {"data": job.data, **about}
 
 
-def done(study: Study) -> int:
-    """How many trials have ended."""
-    return sum(record.state in ("told", "failed") for record in study.trials)
+def done(study: Study, job: Job) -> int:
+    """How many trials have ended; in a search on curves without those that had nothing to train, as the display counts them."""
+    ended = sum(record.state in ("told", "failed") for record in study.trials)
+    return ended - (idle(study) if job.method == "curves" else 0)
 
 
-def so_far(study: Study) -> str:
+def so_far(study: Study, job: Job) -> str:
     """How many trials have ended, and how many were begun in vain."""
-    ended = done(study)
-    again = len(study.trials) - ended
+    ended, again = done(study, job), sum(record.state not in ("told", "failed") for record in study.trials)
     return f"{ended} trial{'s' * (ended != 1)} done" + (f", {again} to repeat" if again else "")
 
 
