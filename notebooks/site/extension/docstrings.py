@@ -14,9 +14,22 @@ _CODE = re.compile(r"`([^`]+)`")
 def to_rst(lines: Iterable[str], names: Iterable[str], resolve: Resolve) -> list[str]:
     """The lines of a docstring as reStructuredText; `names` are the settings that it may explain."""
     known, out = set(names), []
-    for block in "\n".join(lines).strip("\n").split("\n\n"):
-        out += [*_block(block.strip("\n").split("\n"), known, resolve), ""]
+    for paragraph in "\n".join(lines).strip("\n").split("\n\n"):
+        for block in _divided(paragraph.strip("\n").split("\n")):
+            out += [*_block(block, known, resolve), ""]
     return out
+
+
+def _divided(lines: list[str]) -> list[list[str]]:
+    """A paragraph without the list in it, and the list: in docstrings no empty line need stand between them."""
+    blocks: list[list[str]] = [[]]
+    for line in lines:
+        inside = bool(blocks[-1]) and blocks[-1][0].startswith("- ")
+        begins, ends = line.startswith("- ") and not inside, inside and not line.startswith(("- ", " "))
+        if blocks[-1] and (begins or ends):
+            blocks.append([])
+        blocks[-1].append(line)
+    return blocks
 
 
 def settings_of(thing: object) -> list[str]:
