@@ -1,7 +1,7 @@
 """Directives and roles of this site; whatever they cannot find is a warning, and the build takes warnings for errors.
 
 .. front::                  what `import bonas` offers
-.. room:: bonas.gp          every public name of a room, from its docstrings
+.. room:: bonas.gp          every public name of a room, from its docstrings; `:first: kernel exact` are modules to begin with
 .. scripts::                every experiment, from its docstring
 {test}`gp/test_exact.py::the_conditioning_theorem`   a test that exists; "test_" is left out
 {script}`wilton.py`         the experiment of that name
@@ -11,6 +11,7 @@ import ast
 import inspect
 import re
 from functools import cache
+from typing import ClassVar
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -40,14 +41,16 @@ class Room(SphinxDirective):
     """The docstring of a room, a table of what it hands on, and then everything, module by module."""
 
     required_arguments = 1
+    option_spec: ClassVar = {"first": str.split}  # the modules to begin with
 
     def run(self) -> list[nodes.Node]:
         room = self.arguments[0]
-        modules = sorted(house.modules_of(room), key=lambda module: all(name.inside for name in house.names_of(module)))
-        parts = {module: house.names_of(module) for module in modules}  # those with something to hand on first
+        parts = {module: house.names_of(module) for module in self.modules(room)}
+        first = [f"{room}.{module}" for module in self.options.get("first", ())]
         offered = [name for names in parts.values() for name in names if not name.inside]
+        offered.sort(key=lambda name: (name.module not in first, name.module not in first and name.kind == "class"))
         text = [f".. py:module:: {room}", ""] if is_place(room) else []
-        text += [*prose(room), *overview(sorted(offered, key=lambda name: name.kind == "class"))]
+        text += [*prose(room), *overview(offered)]
         for module, names in parts.items():
             text += heading(module) if module != room else []
             outside, inside = [name for name in names if not name.inside], [name for name in names if name.inside]
@@ -56,6 +59,12 @@ class Room(SphinxDirective):
             text += [f"To be had by ``from {module} import {inside[0].name}``.", ""] if inside else []
             text += [line for name in inside for line in described(name)]
         return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True)
+
+    def modules(self, room: str) -> list[str]:
+        """In the order of the page: those that are to be first, those that have something to hand on, the others."""
+        first = [f"{room}.{module}" for module in self.options.get("first", ())]
+        rest = [module for module in house.modules_of(room) if module not in first]
+        return first + sorted(rest, key=lambda module: all(name.inside for name in house.names_of(module)))
 
 
 class Front(SphinxDirective):
