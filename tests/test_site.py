@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks" / "site"))
-from extension import house, pages
+from extension import docstrings, house, pages
 
 SITE = Path(pages.__file__).parents[1]
 RUN = [SITE / "index.md", *sorted((SITE / "concepts").glob("*.md"))]  # pages for those who begin
@@ -33,6 +34,10 @@ print(json.dumps(missing))
     done = subprocess.run([sys.executable, "-c", code], input=offered, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
+
+
+def test_no_two_names_have_one_path():
+    assert [path for path, times in Counter(name.shown for name in NAMES).items() if times > 1] == []
 
 
 @pytest.mark.parametrize(
@@ -100,3 +105,11 @@ def test_every_concept_is_on_the_front_page():
     assert [
         page.stem for page in RUN[1:] if f"(concepts/{page.name})" not in front or f"\nconcepts/{page.stem}\n" not in front
     ] == []
+
+
+@pytest.mark.parametrize("between", ["", "\n"], ids=["at once", "after an empty line"])
+def test_a_list_in_a_docstring_is_a_list(between):
+    said = f"Two ways:\n{between}- one, which\n  is long;\n- another.\n{between}And so on."
+    made = docstrings.to_rst(said.splitlines(), (), lambda code: None)
+    assert [line for line in made if line] == ["Two ways:", "- one, which", "  is long;", "- another.", "And so on."]
+    assert made[made.index("- one, which") - 1] == "" == made[made.index("- another.") + 1]

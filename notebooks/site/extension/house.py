@@ -105,7 +105,8 @@ def shown(module: str, name: str) -> str:
     if name in exported(room) and _same(module, name, room):
         return f"{room}.{name}"
     handed_on = (f"{room}.{each}" for each in sorted(exported(room)) if is_module(room, each))
-    return next((f"{place}.{name}" for place in handed_on if f"{name} as {name}" in passed_on(place)), f"{module}.{name}")
+    better = (place for place in handed_on if f"{name} as {name}" in passed_on(place) and _same(module, name, place))
+    return f"{next(better, module)}.{name}"
 
 
 def is_module(room: str, name: str) -> bool:
