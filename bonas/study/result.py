@@ -114,7 +114,7 @@ def lines(result: dict[str, Any], width: int | None = None) -> list[str]:
         f"Best architecture (trial {best['number']}, validation {look.NAMES[result['score']]} {plain(best['value'])}):",
         f"  {best['in_words']}",
         *_falling(result),
-        f"Kept: {networks['in_all']} networks of the {_count(len(networks['architectures']))}, averaged.",
+        f"Kept: {_kept(networks['in_all'])} of the {_count(len(networks['architectures']))}.",
         "",
         *_comparison(result, shutil.get_terminal_size().columns if width is None else width),
     ]
@@ -168,6 +168,10 @@ def with_error(value: float, error: float) -> str:
 def plain(value: float, digits: int = 4) -> str:
     """A number with so many significant digits; all of those before the point are written out, up to a million."""
     return f"{value:.0f}" if 10.0 ** (digits - 1) <= abs(value) < 1e6 else f"{value:.{digits}g}"
+
+
+def _kept(networks: int) -> str:
+    return "1 network" if networks == 1 else f"the average of {networks} networks"
 
 
 def _count(architectures: int) -> str:

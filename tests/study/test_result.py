@@ -93,6 +93,12 @@ def test_the_table_fits_a_narrow_terminal_and_has_every_score(width):
     assert len({len(line) for line in said}) <= 2  # aligned to the right, in each part
 
 
+@pytest.mark.parametrize(("networks", "text"), [(1, "Kept: 1 network of the"), (5, "Kept: the average of 5 networks of the")])
+def test_networks_are_counted(networks, text):
+    told = result() | {"networks": {"in_all": networks, "architectures": [{}]}}
+    assert f"{text} best architecture." in lines(told)
+
+
 def test_the_result_says_where_training_ended_too_early():
     assert not any("still getting better" in line for line in lines(result()))
     assert any("after 60 epochs, it was still getting better" in line for line in lines(result("60 epochs")))
