@@ -9,20 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from bonas.problems.examples import TASKS, Task, labels
-from bonas.problems.files import number
+from bonas.problems.examples import Task
+from bonas.tabular.cells import numbers, parsed, quoted, text_of
 from bonas.tabular.table import Table
+from bonas.tabular.target import as_classes, checked_target, task_of
 
 # A column of text with more values would make more one-hot columns than it is worth: it is a name, a date or a key.
 MOST_VALUES = 50
-# Whole numbers that count from 0 or 1 up to at most so many classes, without gaps, are taken for labels.
-MOST_LABELS = 20
-_LEAST = 3  # rows of a class, so that training, validation and test may each have one
 # Share of rows, missing and not, from which on an input of its own says where a column has gaps: scaled to a deviation of 1,
 # one that hardly ever varies is far from all others where it does.
 _OFTEN = 0.05
 UNSEEN = ("refuse", "missing")  # what may become of a category that training did not have
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -78,12 +75,10 @@ def infer(
     drop: Sequence[str] = (),
 ) -> tuple[Columns, list[str]]:
     """The columns of a table, and what a person should know about how they were taken."""
-    target = _checked_target(table, target, (*categorical, *drop))
+    target = checked_target(table, target, (*categorical, *drop))
     _require(table, categorical, "--categorical")
     _require(table, drop, "--drop")
-    if task not in (None, *TASKS):
-        raise ValueError(f"a task is one of {', '.join(TASKS)}; got {task!r}")
-    chosen, classes = _task(table, target, task)
+    chosen, classes = task_of(table, target, task)
     inputs = [_column(table, name, name in categorical) for name in table.columns if name not in (target, *drop)]
     empty = [column.name for column in inputs if _missing(table, column).all()]
     constant = [column.name for column in inputs if column.name not in empty and _is_constant(table, column)]
@@ -92,9 +87,9 @@ def infer(
     if not kept:
         why = f"all others are {' or '.join(left)}" if left else "there is no other"
         raise ValueError(f"{table.source} has no column to learn from beside the target {target!r}: {why}")
-    notices = [f"left out, since {why}: {_quoted(names)}" for why, names in left.items()]
+    notices = [f"left out, since {why}: {quoted(names)}" for why, names in left.items()]
     if one_hot := [column.name for column in kept if column.values]:
-        notices.append(f"taken as categories: {_quoted(one_hot)}")
+        notices.append(f"taken as categories: {quoted(one_hot)}")
     return Columns(target, chosen, classes, kept, (*drop, *empty, *constant)), notices
 
 
@@ -115,7 +110,7 @@ def with_fills(columns: Columns, table: Table, rows: np.ndarray, impute: bool) -
     counts = ", ".join(f"{name!r} ({where.sum()})" for name, where in gaps.items())
     notices = [f"missing values filled in: {counts}"] if gaps else []
     if often:
-        notices.append(f"inputs of their own say where they were missing: {_quoted(often)}")
+        notices.append(f"inputs of their own say where they were missing: {quoted(often)}")
     return replace(columns, inputs=tuple(made)), notices
 
 
@@ -129,9 +124,9 @@ def targets(columns: Columns, table: Table) -> np.ndarray:
     """The target (n,): float32 values, or int32 labels."""
     cells, name = table.columns[columns.target], columns.target
     if columns.task == "regression":
-        return _numbers(table, Column(name)).astype(np.float32)
+        return numbers(table, name).astype(np.float32)
     position = {value: label for label, value in enumerate(columns.classes)}
-    return np.array([position[value] for value in _as_classes(cells).tolist()], np.int32)
+    return np.array([position[value] for value in as_classes(cells).tolist()], np.int32)
 
 
 def encode(columns: Columns, table: Table, *, drop: Sequence[str] = (), unseen: str = "refuse") -> np.ndarray:
@@ -144,98 +139,54 @@ def encode(columns: Columns, table: Table, *, drop: Sequence[str] = (), unseen: 
         raise ValueError(f"unseen is one of {', '.join(UNSEEN)}; got {unseen!r}")
     expected = {column.name for column in columns.inputs}
     if lacking := [column.name for column in columns.inputs if column.name not in table.columns]:
-        raise ValueError(f"{table.source} lacks {_quoted(lacking)}, which the network was trained on")
+        raise ValueError(f"{table.source} lacks {quoted(lacking)}, which the network was trained on")
     known = {*expected, *columns.unused, columns.target, *drop}
     if extra := [name for name in table.columns if name not in known]:
         raise ValueError(
-            f"{table.source} has {_quoted(extra)}, which the network was not trained on; --drop NAME leaves a column out"
+            f"{table.source} has {quoted(extra)}, which the network was not trained on; --drop NAME leaves a column out"
         )
     return np.concatenate([_inputs(table, each, unseen) for each in columns.inputs], axis=1).astype(np.float32)
 
 
-def _checked_target(table: Table, target: str | None, elsewhere: Sequence[str]) -> str:
-    chosen = target or table.target
-    if chosen is None:
-        raise ValueError(f"{table.source} needs --target, one of its columns: {_quoted(table.columns)}")
-    if chosen not in table.columns:
-        raise ValueError(f"{table.source} has no target {chosen!r}; its columns are {_quoted(table.columns)}")
-    if chosen in elsewhere:
-        raise ValueError(f"the target {chosen!r} can be neither categorical nor dropped")
-    return chosen
-
-
 def _require(table: Table, names: Sequence[str], flag: str) -> None:
     if unknown := [name for name in names if name not in table.columns]:
-        raise ValueError(f"{flag}: {table.source} has no column {_quoted(unknown)}; its columns are {_quoted(table.columns)}")
-
-
-def _quoted(names) -> str:
-    return ", ".join(repr(str(name)) for name in names)
+        raise ValueError(f"{flag}: {table.source} has no column {quoted(unknown)}; its columns are {quoted(table.columns)}")
 
 
 # Cells
 
 
-def _text(cells: np.ndarray) -> np.ndarray:
-    """Cells as text; a number without its needless point, a missing one empty."""
-    if cells.dtype.kind != "f":
-        return cells
-    return np.array(["" if np.isnan(cell) else f"{cell:.17g}" for cell in cells])
-
-
-def _parsed(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cells as float64 (n,), NaN where missing or text, and which of them are text (n,) bool."""
-    if cells.dtype.kind == "f":
-        return cells, np.zeros(len(cells), bool)
-    read = [number(cell) for cell in cells.tolist()]
-    return np.array([np.nan if value is None else value for value in read]), np.array([value is None for value in read])
-
-
 def _missing(table: Table, column: Column) -> np.ndarray:
     cells = table.columns[column.name]
-    return _text(cells) == "" if column.values else np.isnan(_parsed(cells)[0])
+    return text_of(cells) == "" if column.values else np.isnan(parsed(cells)[0])
 
 
 def _inputs(table: Table, column: Column, unseen: str) -> np.ndarray:
     """The numbers (n, c) that a column becomes, in the order of its names."""
     if not column.values:
-        found, new = _numbers(table, column)[:, None], np.zeros(table.rows, bool)
+        found, new = numbers(table, column.name, column.fill)[:, None], np.zeros(table.rows, bool)
     else:
         new = _unseen(table, column, unseen)
         found = _one_hot(table, column, new)
     return np.column_stack([found, _missing(table, column) | new]) if column.gaps else found
 
 
-def _numbers(table: Table, column: Column) -> np.ndarray:
-    """A column of numbers (n,), its missing cells filled in; with the row where that cannot be."""
-    values, text = _parsed(table.columns[column.name])
-    if column.fill is not None:
-        values = np.where(np.isnan(values) & ~text, column.fill, values)
-    bad = ~(np.abs(values) <= _LARGEST)
-    if bad.any():
-        row = int(bad.argmax())
-        cell = str(table.columns[column.name][row])
-        what = f"{cell!r} is not a number" if text[row] else "is missing" if np.isnan(values[row]) else f"{cell} is too large"
-        raise ValueError(f"{table.source}: column {column.name!r}, {table.where(row)}: {what}")
-    return values
-
-
 def _unseen(table: Table, column: Column, unseen: str) -> np.ndarray:
     """Which cells (n,) bool hold none of the values; an error where that is refused."""
-    cells = _text(table.columns[column.name])
+    cells = text_of(table.columns[column.name])
     new = (cells != "") & ~np.isin(cells, column.values)
     if new.any() and unseen == "refuse":
         row = int(new.argmax())
         raise ValueError(
             f"{table.source}: column {column.name!r}, {table.where(row)}: {str(cells[row])!r} is none of "
-            f"{_quoted(column.values)}; --unseen missing takes such cells for missing"
+            f"{quoted(column.values)}; --unseen missing takes such cells for missing"
         )
     return new
 
 
 def _one_hot(table: Table, column: Column, new: np.ndarray) -> np.ndarray:
     """Zeros and ones (n, values), cells that are missing or `new` filled in; without a fill, new ones are zeros."""
-    cells = _text(table.columns[column.name])
+    cells = text_of(table.columns[column.name])
     gone = cells == ""
     if column.fill is not None:
         cells = np.where(gone | new, column.fill, cells)
@@ -249,7 +200,7 @@ def _one_hot(table: Table, column: Column, new: np.ndarray) -> np.ndarray:
 
 def _column(table: Table, name: str, categorical: bool) -> Column:
     cells = table.columns[name]
-    values, text = _parsed(cells)
+    values, text = parsed(cells)
     if not categorical and not text.any():
         return Column(name)
     if not categorical and not np.isnan(values).all():
@@ -258,7 +209,7 @@ def _column(table: Table, name: str, categorical: bool) -> Column:
             f"{table.source}: column {name!r} holds numbers, but {str(cells[row])!r} in {table.where(row)}; "
             f"correct it, or pass --categorical {name} or --drop {name}"
         )
-    kinds = np.unique(_text(cells))
+    kinds = np.unique(text_of(cells))
     kinds = kinds[kinds != ""]
     if len(kinds) > MOST_VALUES:
         raise ValueError(
@@ -274,76 +225,15 @@ def _is_constant(table: Table, column: Column) -> bool:
         return False
     if column.values:
         return len(column.values) < 2
-    values = _parsed(table.columns[column.name])[0]
+    values = parsed(table.columns[column.name])[0]
     return bool((values == values[0]).all())
 
 
 def _fill(table: Table, column: Column, rows: np.ndarray) -> float | str:
     cells = table.columns[column.name][rows]
     if column.values:
-        text = _text(cells)
+        text = text_of(cells)
         kinds, times = np.unique(text[text != ""], return_counts=True)
         return str(kinds[times.argmax()]) if len(kinds) else column.values[0]
-    values = _parsed(cells)[0]
+    values = parsed(cells)[0]
     return float(np.median(values[~np.isnan(values)])) if not np.isnan(values).all() else 0.0
-
-
-# What the target is
-
-
-def _task(table: Table, target: str, task: str | None) -> tuple[Task, tuple[str, ...]]:
-    cells = table.columns[target]
-    values, text = _parsed(cells)
-    gone = (_text(cells) == "") if text.any() else np.isnan(values)
-    if gone.any():
-        raise ValueError(
-            f"{table.source}: the target {target!r} is missing in {gone.sum()} rows, first in "
-            f"{table.where(int(gone.argmax()))}; leave such rows out"
-        )
-    if task is None and text.any() and not text.all():
-        row = int(text.argmax())
-        raise ValueError(
-            f"{table.source}: target {target!r} mixes numbers and text: {table.where(row)} holds {str(cells[row])!r}; "
-            "pass --task classification if these are classes"
-        )
-    if task == "regression" or (task is None and not text.any() and not _counts_classes(values)):
-        numbers = _numbers(table, Column(target))
-        _check_varies(table, target, len(np.unique(numbers)))
-        return "regression", ()
-    classes = labels(values if not text.any() else _text(cells))[1]
-    _check_varies(table, target, len(classes))
-    _check_classes(table, target, cells, classes)
-    return "classification", classes
-
-
-def _counts_classes(values: np.ndarray) -> bool:
-    kinds = np.unique(values)
-    return len(kinds) <= MOST_LABELS and kinds[0] in (0.0, 1.0) and bool((np.diff(kinds) == 1.0).all())
-
-
-def _as_classes(cells: np.ndarray) -> np.ndarray:
-    """The name of each cell's class (n,), as `problems.examples.labels` names it."""
-    values, text = _parsed(cells)
-    positions, names = labels(values if not text.any() else _text(cells))
-    return np.array(names)[positions]
-
-
-def _check_varies(table: Table, target: str, kinds: int) -> None:
-    if kinds < 2:
-        raise ValueError(f"{table.source}: the target {target!r} is constant; there is nothing to learn")
-
-
-def _check_classes(table: Table, target: str, cells: np.ndarray, classes: tuple[str, ...]) -> None:
-    names, times = np.unique(_as_classes(cells), return_counts=True)
-    rarest = times.argmin()
-    if len(classes) > len(cells) // 2:
-        raise ValueError(
-            f"{table.source}: the target {target!r} has {len(classes)} classes in {len(cells)} rows, too many to learn; "
-            "pass --task regression if these are values"
-        )
-    if times[rarest] < _LEAST:
-        rows = "1 row" if times[rarest] == 1 else f"{times[rarest]} rows"
-        advice = "" if _parsed(cells)[1].any() else "; pass --task regression if these are values"
-        raise ValueError(
-            f"{table.source}: class {str(names[rarest])!r} of the target {target!r} has {rows}; each needs {_LEAST}{advice}"
-        )
