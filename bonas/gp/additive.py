@@ -43,6 +43,7 @@ class SumKernel(Kernel):
 
     @property
     def terms(self) -> Callable[[Params, Array, Array], Array]:
+        """terms(params, a (n, d), b (m, d)) -> (g, n, m), the Gram matrix of each term."""
         return cast(Callable, self.parts)
 
 

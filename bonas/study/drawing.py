@@ -48,6 +48,7 @@ class Scale:
         return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
 
     def within(self, value: float) -> bool:
+        """Whether a value lies on the axis."""
         return bool(self.options) or self.low <= value <= self.high
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
@@ -117,6 +118,7 @@ class Panel:
         return self.left + self.x.place(x) * across, self.top + (1.0 - self.y.place(y)) * down
 
     def line(self, points: Iterable[tuple[Any, Any]], kind: str, *, stepped: bool = False, title: str = "") -> None:
+        """A line through points; `stepped`, one that stays at a value until the next."""
         self.parts.append(path([self.at(*point) for point in points], kind, stepped=stepped, title=title))
 
     def band(self, edges: Sequence[tuple[Any, float, float]], kind: str) -> None:
@@ -138,6 +140,7 @@ class Panel:
         self.parts.append(dots(places, kind, titles))
 
     def svg(self, title: str) -> str:
+        """The picture, axes first, as SVG."""
         return picture(self.width, self.height, title, [*self._axes(), *self.parts])
 
     def _axes(self) -> Iterable[str]:

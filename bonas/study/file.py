@@ -177,6 +177,7 @@ class File:
             return self._db.execute(query, values).fetchone()
 
     def close(self) -> None:
+        """Ends the connection."""
         with self._lock:
             self._open = False
             self._db.close()

@@ -41,6 +41,7 @@ class Job:
     population: int = field(default=20, compare=False)  # of evolution: as the study was begun, whatever is asked later
 
     def to_json(self) -> dict[str, Any]:
+        """What a study keeps of it."""
         return asdict(self)
 
 

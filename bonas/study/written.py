@@ -118,6 +118,7 @@ class Configs:
         }
 
     def read(self, text: str) -> dict[str, Any]:
+        """The configuration that a text holds."""
         return {name: self._value(name, value) for name, value in json.loads(text).items()}
 
     def _value(self, name: str, written: Any) -> Any:
