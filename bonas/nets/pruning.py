@@ -1,8 +1,8 @@
 """Which units a variational network has switched off (Hutchinson, Section 5.3).
 
 A unit that is of no use costs least when its incoming weights are the prior: their divergence from it falls to nearly zero,
-and the outgoing weights are near zero. A threshold of the divergences of units tells which is which; between the two there need be
-no gap.
+and the outgoing weights are near zero. A threshold of the divergences of units tells which is which; between the two there need
+be no gap.
 """
 
 import jax
