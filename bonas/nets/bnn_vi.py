@@ -51,7 +51,7 @@ class VI:
         variances handed on as if they were normal and uncorrelated (Wu et al. 2018; H-F10).
     samples: draws of the activations an update; the thesis has 10.
     antithetic: an even number of them are pairs, of which one has the noise of the other with its sign changed. The bound
-        is as unbiased, and half as many random numbers are drawn, which would be a third of an update's work. Its gradient
+        is as unbiased, and half as many random numbers are drawn, which would be a quarter of an update's work. Its gradient
         varies less in the means as long as deviations are small beside them, and about as much in the deviations.
     head: a second output is the logarithm of the noise variance (H-F8), which then differs from point to point.
     """

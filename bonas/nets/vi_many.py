@@ -18,11 +18,12 @@ from bonas.nets.vi_train import Checkpoint, Course, Run, Training, Traits, advan
 
 _NARROWEST = 16  # units: below this a narrower shape saves no time
 _LANES = 64  # networks that an accelerator trains at once
-# XLA hands products and sums on a CPU to YNNPACK, which takes longer than XLA itself for matrices as narrow as a network's.
+# XLA hands products and sums on a CPU to YNNPACK, which takes longer than XLA itself for matrices as narrow as a network's, and
+# leaves half of a 512-bit register empty where there are such: noise and activations, in passes over long arrays, fill it.
 # Only where options of XLA are known: it refuses others.
-_OPTIONS: dict[str, bool | str] = {**for_long_arrays()}
+_OPTIONS: dict[str, bool | str | int] = {**for_long_arrays()}
 if _OPTIONS:
-    _OPTIONS["xla_cpu_experimental_ynn_fusion_type"] = ""
+    _OPTIONS |= {"xla_cpu_experimental_ynn_fusion_type": "", "xla_cpu_prefer_vector_width": 512}
 
 
 class Population(NamedTuple):
