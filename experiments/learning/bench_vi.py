@@ -1,7 +1,9 @@
 """The half of bench_curves.py about variational networks: updates of one network and of 32, by bonas and by PyTorch.
 
 2 × 50 units on rows of the size of Boston's, as published, with all rows and ten draws an update, and as in the table that
-bonas ships, with batches of 128 and one draw. What an update of a network costs counts, compiling apart; float32.
+bonas ships, with batches of 128 and one draw. PyTorch draws every noise by itself; so does bonas in one row, and in another it
+draws half of them, in pairs of opposite sign, as it does unless it is told otherwise. What an update of a network costs
+counts, compiling apart; float32.
 """
 
 import json
@@ -18,7 +20,11 @@ from bonas import nets
 
 NAMES = ("bonas", "torch")
 RIVAL = Path(__file__).parents[1] / "rivals" / "torch_vi.py"
-WAYS = {"all rows, 10 draws": (None, 10), "128 rows, 1 draw": (128, 1)}
+WAYS = {  # rows and draws an update, and whether bonas has them in pairs
+    "all rows, 10 independent draws": (None, 10, False),
+    "all rows, 10 draws in pairs": (None, 10, True),
+    "128 rows, 1 draw": (128, 1, False),
+}
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,15 @@ def by_bonas(config: Vi, seed: int, args) -> dict:
     data = nets.examples(x, y, x[:16], y[:16])
     shape = nets.Shape(config.columns, 1, depth=len(config.widths), width=max(config.widths), activations=("relu",))
     found = {}
-    for way, (batch, draws) in WAYS.items():
+    for way, (batch, draws, paired) in WAYS.items():
+        vi = nets.VI(samples=draws, antithetic=paired)
         course = nets.Course((2, 2 + config.updates), batch, draws=1)  # the first checkpoint compiles
         for networks in (1, config.together):
             chosen = nets.stack([nets.architecture(shape, config.widths)] * networks)
             keys, traits = jax.random.split(jax.random.key(seed), networks), nets.Traits(config.learning_rate)
             for _ in range(2):  # the first call compiles
                 clock = Clock()
-                done = nets.train_vi_many(keys, shape, nets.VI(samples=draws), course, chosen, traits, data)
+                done = nets.train_vi_many(keys, shape, vi, course, chosen, traits, data)
                 spent = clock.read(networks * (2 + config.updates))
             found[f"{way}, {'one network' if networks == 1 else 'many'}"] = spent | {
                 "bound": float(done.checkpoints.bound[:, -1].mean())
@@ -61,9 +68,10 @@ def by_bonas(config: Vi, seed: int, args) -> dict:
 
 
 def by_torch(config: Vi, seed: int, args) -> dict:
+    """It has no pairs: what it takes without them counts there, too."""
     x, y = problem(config, seed)
-    found = {}
-    for way, (batch, draws) in WAYS.items():
+    measured = {}
+    for batch, draws in dict.fromkeys(each[:2] for each in WAYS.values()):
         for networks in (1, config.together):
             job = {"x": x.tolist(), "y": y.tolist(), "widths": config.widths, "batch": batch, "draws": draws, "seed": seed}
             job |= {"learning_rate": config.learning_rate, "updates": config.updates, "networks": networks}
@@ -73,8 +81,9 @@ def by_torch(config: Vi, seed: int, args) -> dict:
                 done = subprocess.run([args.rivals, str(RIVAL), str(file)], stdout=subprocess.PIPE, text=True, check=True)
             finally:
                 file.unlink()
-            found[f"{way}, {'one network' if networks == 1 else 'many'}"] = json.loads(done.stdout)
-    return found
+            measured[batch, draws, networks] = json.loads(done.stdout)
+    kinds = {"one network": 1, "many": config.together}
+    return {f"{way}, {kind}": measured[*each[:2], kinds[kind]] for way, each in WAYS.items() for kind in kinds}
 
 
 MEASURE = {"bonas": by_bonas, "torch": by_torch}
