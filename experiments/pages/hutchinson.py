@@ -85,10 +85,24 @@ def effects(found: dict) -> Iterator[str]:
 def pruning(found: dict) -> Iterator[str]:
     """Figures 5.4 to 5.6."""
     wide = found["wide"]
-    shares = ", ".join(f"{share:.0%}" for share in wide["between_groups"])
     yield (
-        f"Figure 5.4, {wide['units']} units a layer: {' and '.join(map(str, wide['active']))} are active; two groups explain "
-        f"{shares} of the variance of the logarithms of the divergences, layer by layer."
+        f"Figure 5.4, {wide['units']} units a layer: whether the logarithms of the divergences have one mode (Silverman's "
+        "test), and two normal distributions for them: apart where Ashman's D is above 2, and preferred to one by the gain of "
+        "BIC. The depth of the valley between them is a share of the lower peak; nats are those of their middles."
+    )
+    rows = {name: {**row, "nats": [10**mean for mean in row["means"]]} for name, row in wide["layers"].items()}
+    yield table(
+        "layer",
+        rows,
+        {
+            "active by the published threshold": whole("active"),
+            "p of one mode": number("one_mode_p", 2),
+            "Ashman's D": number("ashman_d", 2),
+            "BIC gain": whole("bic_gain"),
+            "depth of the valley": percent("valley"),
+            "nats": joined(", ", number("nats/0", 2), number("nats/1", 2)),
+            "in the upper": percent("upper_share"),
+        },
     )
     rows = [(f"{name}, {depth}", row) for name, depths in found["sets"].items() for depth, row in depths.items()]
     yield table(

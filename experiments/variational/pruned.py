@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from variational import groups
 
 from bonas.nets import pruning
 from bonas.problems.bnn_table import Record
@@ -31,20 +32,14 @@ def histogram(divergence: np.ndarray, wide: tuple[str, int], file: Path) -> None
     plt.close(figure)
 
 
-def groups(divergence: np.ndarray) -> dict:
-    """Active units a layer, and how well divergences fall into two groups: the share of their variance, in logarithms, that
-    lies between those below and those above the best cut."""
-    logs = np.log10(np.maximum(divergence, 1e-6))
-    active = np.asarray(pruning.active(np.asarray(divergence))).sum(axis=1)
-    return {"units": divergence.shape[1], "active": active.tolist(), "between_groups": [_between(row) for row in logs]}
-
-
-def _between(values: np.ndarray) -> float:
-    order, n = np.sort(values), len(values)
-    cuts = range(1, n)
-    total = order.var() * n
-    within = [order[:cut].var() * cut + order[cut:].var() * (n - cut) for cut in cuts]
-    return float(1.0 - min(within) / total) if total > 0.0 else 0.0
+def layers(divergences: list[np.ndarray]) -> dict:
+    """Of networks (2, width) each: active units of every layer, and what is said of two groups of divergences, in log₁₀."""
+    found = {}
+    for seed, divergence in enumerate(divergences):
+        active = np.asarray(pruning.active(divergence)).sum(axis=1)
+        for name, row, used in zip(LAYERS, divergence, active.tolist(), strict=False):
+            found[f"{name}, seed {seed}"] = {"active": used, **groups.said(np.log10(np.maximum(row, 1e-6)))}
+    return {"units": divergences[0].shape[1], "layers": found}
 
 
 def rows_of(record: Record, depth: int) -> tuple[np.ndarray, list[int]]:
@@ -135,7 +130,12 @@ def verdict(record: Record) -> dict:
 
 
 def show(found: dict) -> None:
-    """The verdicts as a table."""
+    """What is said of groups, and the verdicts, as tables."""
+    layers = Table("wide networks", "active", "p of one mode", "Ashman's D", "BIC gain", "depth of the valley", "above it")
+    for name, row in found["wide"]["layers"].items():
+        numbers = (f"{row[key]:.3g}" for key in ("one_mode_p", "ashman_d", "bic_gain", "valley", "upper_share"))
+        layers.add_row(name, str(row["active"]), *numbers)
+    Console().print(layers)
     table = Table(
         "set",
         "layers",

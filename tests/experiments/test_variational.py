@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 import hutchinson_effects
 from script import record
-from variational import effects
+from variational import effects, groups
 
 
 def test_the_best_on_the_way_is_that_of_the_mean_curve_and_losses_are_in_pairs():
@@ -30,3 +30,29 @@ def test_a_network_of_a_small_run_is_not_taken_for_one_of_a_full_run(tmp_path):
     # of which sets, widths and seeds there are networks changes none of them
     fewer = replace(small, seeds=3, widths=(10,))
     assert [row["job"] for row in record.lines(file, hutchinson_effects.settings_of(fewer, False))] == [list(job)]
+
+
+DRAW = np.random.default_rng(1)
+NORMAL, SKEWED = DRAW.normal(size=300), DRAW.gamma(2.0, size=300)
+APART = np.concatenate([DRAW.normal(size=200), 5.0 + DRAW.normal(size=100)])
+
+
+def test_two_groups_are_told_from_one_and_from_one_that_is_skewed():
+    one, skewed, two = (groups.said(values) for values in (NORMAL, SKEWED, APART))
+    assert two["one_mode_p"] < 0.01 < 0.1 < min(one["one_mode_p"], skewed["one_mode_p"])
+    assert two["valley"] > 0.5 > 0.05 > max(one["valley"], skewed["valley"])
+    assert skewed["bic_gain"] > 10.0 > one["bic_gain"]  # which is why BIC does not do
+
+
+def test_the_groups_are_those_that_were_drawn():
+    """Means of 200 and 100 draws within five standard errors; D is 5 for deviations of 1, to a few tenths."""
+    found = groups.said(APART)
+    np.testing.assert_allclose(found["means"], [0.0, 5.0], atol=5.0 / 100**0.5)
+    assert abs(found["ashman_d"] - 5.0) < 1.0
+    assert abs(found["upper_share"] - 1.0 / 3.0) < 0.03
+
+
+def test_the_narrowest_kernel_is_where_a_second_mode_goes():
+    width = groups.narrowest(APART)
+    assert groups.modes(APART, 1.01 * width) == 1
+    assert groups.modes(APART, 0.99 * width) > 1
