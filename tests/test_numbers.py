@@ -80,6 +80,14 @@ def curves():
     ours, joint = found["gpar"]["bonas"]["both"], found["gpar"]["gpar, joint"]
     yield f"take {1e3 * ours:.0f} ms; `gpar` 0.3.2 of PyPI, with the same model, data and start, {1e3 * joint['both']:.0f} ms"
     yield f"{joint['times_bonas']['both']:.0f} times as long"
+    vi = found["vi"]
+    one, many = (vi[f"all rows, 10 independent draws, {count}"] for count in ("one network", "many"))
+    yield f"takes {one['bonas']:.2f} ms (a loop in PyTorch {one['torch']:.2f}, {one['times_bonas']:.1f} times as long)"
+    yield f"of 32 of them at once {many['bonas']:.2f} ms each ({many['times_bonas']:.1f} times)"
+    one, many = (vi[f"all rows, 10 draws in pairs, {count}"] for count in ("one network", "many"))
+    yield f"{one['bonas']:.2f} and {many['bonas']:.2f} ms ({one['times_bonas']:.1f} and {many['times_bonas']:.1f} times)"
+    few = vi["128 rows, 1 draw, one network"]
+    yield f"with one draw of 128 rows {few['bonas']:.2f} ms ({few['times_bonas']:.0f} times)"
 
 
 def networks():
