@@ -48,6 +48,7 @@ PARTS: dict[str, dict[str, Section]] = {
         "make_bnn_table.py": hutchinson.networks,
         "hutchinson_effects.py": hutchinson.effects,
         "hutchinson_pruning.py": hutchinson.pruning,
+        "hutchinson_deterministic.py": hutchinson.deterministic,
         "hutchinson_gpar_fits.py": hutchinson.fits,
         "hutchinson_search.py": hutchinson.search,
         "curve_defaults.py": hutchinson.defaults,

@@ -119,6 +119,41 @@ def pruning(found: dict) -> Iterator[str]:
     )
 
 
+def deterministic(found: dict) -> Iterator[str]:
+    """Moments against draws."""
+    config = found["config"]
+    widths, updates = config["widths"], config["checkpoints"][-1]
+    yield (
+        f"Networks of {len(widths)} × {widths[0]} units, {updates:,} updates, {config['seeds']} seeds; validation log "
+        "likelihood in nats a row, processor seconds of a training with its scores, medians. Moments against draws in pairs of "
+        "seeds: the mean difference with its 95% interval, above 0 where moments are better in likelihood, below 0 in error."
+    )
+    rows = [
+        (f"{name}, {way}", {**means, "pair": row["against"].get(way)})
+        for name, row in found["sets"].items()
+        for way, means in row["ways"].items()
+    ]
+    yield table(
+        "set, way",
+        rows,
+        {
+            "log likelihood": number("log_likelihood", 4),
+            "RMSE": number("rmse"),
+            "seconds": number("seconds"),
+            **{
+                f"moments, {words}": joined(
+                    ", ",
+                    number(f"pair/{metric}/mean_difference", 2, sign=True),
+                    interval(f"pair/{metric}/interval"),
+                    word(f"pair/{metric}/verdict"),
+                )
+                for metric, words in (("log_likelihood", "likelihood"), ("rmse", "error"))
+            },
+            "× the seconds of moments": number("pair/times_our_seconds", 2),
+        },
+    )
+
+
 def fits(found: dict) -> Iterator[str]:
     """Tables 5.1 to 5.4."""
     scores = {(row["study"], row["train"], row["model"], row["set"]): row for row in found["scores"]}

@@ -44,6 +44,7 @@ PUBLISHED = {
         "Divergences form two groups; all units are used up to a break point, after which fewer are; scores are flat or "
         "fall in the end; most units that are used are in the first layer. Figures alone."
     ),
+    "hutchinson_deterministic.py": "Left to future work.",
     "hutchinson_gpar_fits.py": (
         "Tables 5.1 to 5.4 are no targets: they hold another density, and two of them are copies of the others."
     ),

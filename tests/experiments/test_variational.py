@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 import hutchinson_effects
 from script import record
-from variational import effects, groups
+from variational import effects, groups, ways
 
 
 def test_the_best_on_the_way_is_that_of_the_mean_curve_and_losses_are_in_pairs():
@@ -56,3 +56,17 @@ def test_the_narrowest_kernel_is_where_a_second_mode_goes():
     width = groups.narrowest(APART)
     assert groups.modes(APART, 1.01 * width) == 1
     assert groups.modes(APART, 0.99 * width) > 1
+
+
+def test_ways_are_compared_in_the_units_of_their_scores():
+    """Moments are better where their likelihood is higher and their error lower; seconds are medians, as the first compiles."""
+    ours = {"log_likelihood": np.array([[0.0, 3.0], [0.0, 5.0]]), "rmse": np.array([[0.0, 2.0], [0.0, 2.0]])}
+    theirs = {"log_likelihood": np.array([[9.0, 2.0], [9.0, 2.0]]), "rmse": np.array([[9.0, 1.0], [9.0, 1.5]])}
+    seconds = {"a": np.array([9.0, 1.0]), "b": np.array([8.0, 2.0])}
+    curves = {"set": {"a": ours | {"cpu_seconds": seconds["a"]}, "b": theirs | {"cpu_seconds": seconds["b"]}}}
+    found = ways.summary(curves, "a", 100)["sets"]["set"]
+    likelihood, error = (found["against"]["b"][metric] for metric in ("log_likelihood", "rmse"))
+    assert (likelihood["mean_difference"], likelihood["verdict"], likelihood["wins"]) == (2.0, "better", 2)
+    assert (error["mean_difference"], error["verdict"]) == (0.75, "worse")
+    assert 1.0 <= likelihood["interval"][0] <= likelihood["interval"][1] <= 3.0
+    assert found["ways"]["a"] == {"log_likelihood": 4.0, "rmse": 2.0, "seconds": 5.0}
