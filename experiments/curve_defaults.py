@@ -9,7 +9,6 @@ with five networks trained to the end and then with Hutchinson's GPAR, and what 
 Each variant is saved as it ends, and a second call does what is missing.
 """
 
-import json
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -105,15 +104,15 @@ def main() -> None:
     ready.begin(args.out)
     made = {(*kind, i): power_laws(config, *kind, seed=11 + i) for kind in config.kinds for i in range(config.tables)}
     file = args.out / "variants.jsonl"
-    settings = json.loads(json.dumps(asdict(replace(config, variants=()))))
-    known = {row["variant"]: row for row in record.lines(file) if row.get("settings") == settings}
+    settings = asdict(replace(config, variants=()))
+    known = {row["variant"]: row for row in record.lines(file, settings)}
     with progress.bar(disable=None) as bar:
         task = bar.add_task("", total=len(made) * sum(name not in known for name in config.variants))
         for name in config.variants:
             if name not in known:
                 bar.update(task, description=name)
                 known[name] = run(config, name, made, lambda: bar.advance(task))
-                record.add(file, known[name] | {"settings": settings})
+                record.add(file, known[name], settings)
     found = {name: known[name]["regret"] for name in config.variants}
     means = {name: np.mean(list(kinds.values()), axis=0).tolist() for name, kinds in found.items()}
     best = min(means, key=lambda name: np.mean(means[name]))
