@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from script import panels
 
 from bonas import nets
 
@@ -115,13 +116,7 @@ def _by_trait(config, rows, file: Path, along: str, places, colour: str, kinds, 
             ax.spines[["top", "right"]].set_visible(False)
         column[0].set_title(name)
         column[1].set_xlabel(label)
-    for ax, text in zip(axes[:, 0], NAMES.values(), strict=True):
-        ax.set_ylabel(text)
-    handles, texts = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, texts, loc="upper center", ncols=len(texts), frameon=False)
-    figure.tight_layout(rect=(0, 0, 1, 0.94))
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    panels.finish(figure, axes, NAMES.values(), file)
 
 
 def _within(ax, rows, metric: str, name: str) -> None:

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from script import pairs
+from script import pairs, panels
 
 METRICS = {"log_likelihood": "validation log\nlikelihood (nats a row)", "rmse": "validation RMSE"}
 SIGNS = {"log_likelihood": -1.0, "rmse": 1.0}  # by which less is better
@@ -73,13 +73,7 @@ def draw(curves: Curves, checkpoints: tuple[int, ...], file: Path) -> None:
             ax.spines[["top", "right"]].set_visible(False)
         column[0].set_title(name)
         column[1].set_xlabel("updates")
-    for ax, text in zip(axes[:, 0], METRICS.values(), strict=True):
-        ax.set_ylabel(text)
-    handles, texts = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, texts, loc="upper center", ncols=len(texts), frameon=False)
-    figure.tight_layout(rect=(0, 0, 1, 0.94))
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    panels.finish(figure, axes, METRICS.values(), file)
 
 
 def show(found: dict, ours: str) -> None:
