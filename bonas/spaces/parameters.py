@@ -1,69 +1,249 @@
-"""Parameters: the column of the unit cube that each fills, and the way between its values and numbers in [0, 1]."""
+"""The interface of parameter types, and the numeric types Float and Int.
 
+A parameter has one column of the unit cube. It has three representations: the Python value that an
+objective receives ("tanh", 64, 1e-3), the number that conditions compare (a float, an integer, or
+the position of an option), and the column value in [0, 1] that searches use.
+
+To add a parameter type, subclass `Parameter` as a frozen dataclass. The rest of the library, from
+the kernels to the study file and the report, uses only the attributes and methods below.
+"""
+
+import copy
 import math
-from collections.abc import Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
-from bonas.spaces.conditions import When
+from bonas.spaces.conditions import When, is_number
 
-# A logarithmic scale is wide enough at this ratio of its ends; much beyond, their ratio overflows in float32.
-_WIDEST = 1e38
+# Largest high / low of a logarithmic scale; a larger ratio overflows in float32.
+_MAX_LOG_RATIO = 1e38
+
+
+class Parameter(ABC):
+    """The interface of a parameter type.
+
+    The numbers of a parameter with finitely many values are the integers from `low` to `high`.
+    """
+
+    when: When
+    low: int | float  # the smallest number
+    high: int | float  # the largest number
+    log: bool = False  # whether numbers are spaced evenly by their logarithm
+    # the values where they are listed; empty for a range
+    choices: tuple[Hashable, ...] = ()
+    # False: no value is nearer to one value than to another
+    ordered: ClassVar[bool] = True
+    numeric: bool = True  # whether values are numbers
+
+    @property
+    @abstractmethod
+    def size(self) -> int | float:
+        """Number of distinct values; math.inf for real numbers."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[Any, ...]:
+        """Hashable settings, without the condition; equal for equal parameters of one type."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """Short description of the values."""
+
+    @abstractmethod
+    def check(self, name: str) -> None:
+        """Raise a ValueError that names the parameter if its settings are invalid."""
+
+    @abstractmethod
+    def value(self, u: Array) -> Array:
+        """Return the number at a column value in [0, 1]; traceable, any shape."""
+
+    @abstractmethod
+    def unit(self, number: ArrayLike) -> Array:
+        """Return the column value of a number; the inverse of `value`."""
+
+    @abstractmethod
+    def spread(self, u: Array) -> Array:
+        """Map uniform draws to column values, with equal probability for each value."""
+
+    @abstractmethod
+    def snap(self, u: Array) -> Array:
+        """Return the nearest column value that encodes a value of the parameter."""
+
+    @abstractmethod
+    def decode(self, number: Any) -> Any:
+        """Return the Python value of a number."""
+
+    @abstractmethod
+    def number(self, name: str, value: Any) -> int | float:
+        """Return the number of a Python value; raise a ValueError that names the parameter."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Convert the parameter without its condition to JSON; see `from_json`."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, written: Mapping[str, Any], when: When = None) -> "Parameter":
+        """Create a parameter from the output of `to_json` and a condition."""
+
+    def encode(self, name: str, value: Any) -> int | float:
+        """Return the column value of a Python value; raise a ValueError if it is not allowed."""
+        return float(self.unit(jnp.asarray(float(self.number(name, value)))))
+
+    @property
+    def continuous(self) -> bool:
+        """Whether the parameter is a real number, whose column has a gradient."""
+        return self.size == math.inf and self.low < self.high
+
+    @property
+    def categories(self) -> int:
+        """Number of columns of the one-hot encoding; 0 for an ordered parameter."""
+        return 0 if self.ordered else int(self.size)
+
+    def grid(self) -> Array:
+        """Return the column values (k,) of all values; of a real number, only the first."""
+        k = 1 if self.size == math.inf else int(self.size)
+        return self.unit(jnp.arange(self.low, self.low + k).astype(float))
+
+    def neighbors(self, u: Array) -> list[Array]:
+        """Return the column values of the neighboring values, a list of fixed length.
+
+        An ordered value has a neighbor on either side, itself at the ends; an option has every
+        other option. Real numbers have no neighbors.
+        """
+        if self.size == math.inf:
+            return []
+        number = self.value(u)
+        if self.ordered:
+            moved = [jnp.clip(number + step, self.low, self.high) for step in (-1, 1)]
+        else:
+            moved = [
+                (number + shift) % self.categories
+                for shift in range(1, self.categories)
+            ]
+        return [self.unit(other.astype(u.dtype)) for other in moved]
+
+    def ticks(self) -> list[tuple[int | float, str]]:
+        """Return axis ticks as (number, label); an empty list if the axis chooses them."""
+        return [(self.low + i, str(choice)) for i, choice in enumerate(self.choices)]
+
+    def with_condition(self, when: When) -> "Parameter":
+        """Return a copy of the parameter with another condition."""
+        other = copy.copy(self)
+        # dataclasses.replace cannot call Choice(*choices)
+        object.__setattr__(other, "when", when)
+        return other
+
+
+class _Range(Parameter):
+    """A parameter with numbers from low to high."""
+
+    @property
+    def bounds(self) -> tuple[Any, ...]:
+        return self.low, self.high, self.log
+
+    @property
+    def description(self) -> str:
+        return f"{self.low:g} to {self.high:g}{', log scale' * self.log}"
+
+    def check(self, name: str) -> None:
+        low = self.low
+        high = self.high
+        problem = None
+        if not (is_number(low) and is_number(high)):
+            problem = f"bounds must be numbers; got {low!r} and {high!r}"
+        elif not (math.isfinite(low) and math.isfinite(high)):
+            problem = f"bounds must be finite; got {low} and {high}"
+        elif low > high:
+            problem = f"low must not exceed high; got low={low} and high={high}"
+        elif self.log and low <= 0:
+            problem = f"a log scale needs low > 0; got low={low}"
+        elif self.log and high / low > _MAX_LOG_RATIO:
+            problem = f"a log scale needs high / low <= {_MAX_LOG_RATIO:g}; got {low} to {high}"
+        if problem:
+            raise ValueError(f"parameter {name!r}: {problem}")
+
+    def number(self, name: str, value: Any) -> int | float:
+        if not is_number(value):
+            raise ValueError(f"parameter {name!r} must be a number; got {value!r}")
+        if not self.low <= value <= self.high:
+            raise ValueError(
+                f"parameter {name!r} must be in [{self.low}, {self.high}]; got {value!r}"
+            )
+        return float(value)
+
+    def unit(self, number: ArrayLike) -> Array:
+        """Return the column value, exactly 0 for `low` and never outside [0, 1] by rounding."""
+        low = float(self.low)
+        high = float(self.high)
+        if low == high:
+            return jnp.zeros_like(number)
+        number = jnp.asarray(number)
+        if self.log:
+            # In float32 the difference of logarithms need not be 0 at `low`.
+            fraction = jnp.log(number / low) / math.log(high / low)
+        else:
+            fraction = (number - low) / (high - low)
+        return jnp.clip(fraction, 0.0, 1.0)
+
+    def _real(self, u: Array) -> Array:
+        """Return low + u (high − low), or low (high / low)^u on a log scale."""
+        low = float(self.low)
+        high = float(self.high)
+        if self.log:
+            return low * jnp.exp(u * math.log(high / low))
+        return low + u * (high - low)
+
+    def to_json(self) -> dict[str, Any]:
+        low, high = (np.asarray(end).item() for end in (self.low, self.high))
+        return {
+            "kind": type(self).__name__,
+            "low": low,
+            "high": high,
+            "log": bool(self.log),
+        }
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any], when: When = None) -> "Parameter":
+        return cls(written["low"], written["high"], log=written["log"], when=when)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True)
-class Float:
-    """A real number in [low, high], on a logarithmic scale where log."""
+class Float(_Range):
+    """A real parameter in [low, high]; log=True for a logarithmic scale."""
 
-    low: float
-    high: float
+    low: int | float
+    high: int | float
     log: bool = False
     when: When = None
 
-    options = math.inf
-
-    @property
-    def bounds(self) -> tuple:
-        """What it ranges over, as messages and files say it: low, high and whether logarithmic."""
-        return self.low, self.high, self.log
-
-    def check(self, name: str) -> None:
-        """Refuses, by the name of the parameter, a range that cannot be searched."""
-        _check_range(name, self)
+    size: ClassVar[int | float] = math.inf
 
     def value(self, u: Array) -> Array:
-        """The number at column value u in [0, 1]."""
-        return _number(self, u)
-
-    def unit(self, value):
-        """The column value of a number."""
-        return _fraction(self, value)
+        return self._real(u)
 
     def spread(self, u: Array) -> Array:
-        """The column value for a uniform draw u."""
         return self.snap(u)
 
     def snap(self, u: Array) -> Array:
-        """The nearest column value that exists: 0 alone where low equals high."""
         return jnp.clip(u, 0.0, 1.0) if self.low < self.high else jnp.zeros_like(u)
 
-    def decode(self, number) -> float:
-        """The Python value of a number that `value` gave."""
+    def decode(self, number: Any) -> int | float:
+        # rounding may leave the range
         return min(max(float(number), self.low), self.high)
-
-    def encode(self, name: str, value) -> float:
-        """The column value of a Python value, which is refused outside the range."""
-        _check_number(name, self, value)
-        return float(self.unit(jnp.asarray(float(value))))
 
 
 @dataclass(frozen=True)
-class Int:
-    """A whole number in low..high, ends included; where log, its logarithm is what is spread evenly."""
+class Int(_Range):
+    """An integer parameter in [low, high], both included; log=True for a logarithmic scale."""
 
     low: int
     high: int
@@ -71,174 +251,38 @@ class Int:
     when: When = None
 
     @property
-    def bounds(self) -> tuple:
-        """What it ranges over: low, high and whether logarithmic."""
-        return self.low, self.high, self.log
-
-    @property
-    def options(self) -> int:
-        """How many numbers there are."""
+    def size(self) -> int:
         return self.high - self.low + 1
 
     def check(self, name: str) -> None:
-        """Refuses, by the name of the parameter, a range that cannot be searched, and bounds that are not whole."""
-        _check_range(name, self)
+        super().check(name)
         if self.low != int(self.low) or self.high != int(self.high):
-            raise ValueError(f"parameter {name!r}: an Int has whole bounds; got {self.low} and {self.high}")
+            raise ValueError(
+                f"parameter {name!r}: an Int needs integer bounds; got {self.low}, {self.high}"
+            )
+
+    def number(self, name: str, value: Any) -> int | float:
+        number = super().number(name, value)
+        if number != int(number):
+            raise ValueError(f"parameter {name!r} must be an integer; got {value!r}")
+        return number
 
     def value(self, u: Array) -> Array:
-        """The whole number at column value u in [0, 1]."""
-        return jnp.clip(jnp.round(_number(self, u)), self.low, self.high).astype(int)
-
-    def unit(self, value):
-        """The column value of a number."""
-        return _fraction(self, value)
+        return jnp.clip(jnp.round(self._real(u)), self.low, self.high).astype(int)
 
     def spread(self, u: Array) -> Array:
-        """Each number its fair share of the draws: half a step beyond either end counts to the end."""
-        low, high = (math.log(self.low - 0.5), math.log(self.high + 0.5)) if self.log else (self.low - 0.5, self.high + 0.5)
+        """Map uniform draws to integers; each has the interval within half a step of it."""
+        low = self.low - 0.5
+        high = self.high + 0.5
+        if self.log:
+            low = math.log(low)
+            high = math.log(high)
         number = low + u * (high - low)
         number = jnp.round(jnp.exp(number) if self.log else number)
         return self.unit(jnp.clip(number, self.low, self.high).astype(u.dtype))
 
     def snap(self, u: Array) -> Array:
-        """The nearest column value that belongs to a whole number."""
         return self.unit(self.value(jnp.clip(u, 0.0, 1.0)).astype(u.dtype))
 
-    def decode(self, number) -> int:
-        """The Python value of a number that `value` gave."""
+    def decode(self, number: Any) -> int:
         return int(number)
-
-    def encode(self, name: str, value) -> float:
-        """The column value of a Python value, which is refused outside the range or where it is not whole."""
-        _check_number(name, self, value)
-        if int(value) != value:
-            raise ValueError(f"parameter {name!r} is a whole number; got {value!r}")
-        return float(self.unit(jnp.asarray(float(value))))
-
-
-@dataclass(frozen=True, init=False)
-class Choice:
-    """One of several options of any hashable kind, in no order; as a number, its position."""
-
-    names: tuple[Hashable, ...]
-    when: When = None
-
-    low = 0
-
-    def __init__(self, *names: Hashable, when: When = None):
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "when", when)
-
-    @property
-    def bounds(self) -> tuple:
-        """What it ranges over: the options."""
-        return self.names
-
-    @property
-    def options(self) -> int:
-        """How many there are."""
-        return len(self.names)
-
-    def check(self, name: str) -> None:
-        """Refuses, by the name of the parameter, options that are none, no single values, or there twice."""
-        if not self.names:
-            raise ValueError(f"parameter {name!r}: a Choice needs at least one option")
-        if len(self.names) == 1 and isinstance(self.names[0], (list, tuple, set)):
-            raise ValueError(
-                f"parameter {name!r}: write its options one by one, as in Choice('relu', 'tanh') or Choice(*options)"
-            )
-        try:
-            hash(self.names)
-        except TypeError as problem:
-            raise ValueError(f"parameter {name!r}: options must be hashable, such as a tuple for a list; {problem}") from None
-        repeated = [option for i, option in enumerate(self.names) if option in self.names[:i]]
-        if repeated:
-            raise ValueError(f"parameter {name!r}: the option {repeated[0]!r} is there twice")
-
-    def value(self, u: Array) -> Array:
-        """The position of the option at column value u in [0, 1]."""
-        return jnp.round(jnp.clip(u, 0.0, 1.0) * (len(self.names) - 1)).astype(int)
-
-    def unit(self, value):
-        """The column value of a position."""
-        return value / max(len(self.names) - 1, 1)
-
-    def spread(self, u: Array) -> Array:
-        """The column value for a uniform draw u, with as many draws for each option."""
-        position = jnp.floor(u * len(self.names))
-        return self.unit(jnp.clip(position, 0, len(self.names) - 1))
-
-    def snap(self, u: Array) -> Array:
-        """The nearest column value that belongs to an option."""
-        return self.unit(self.value(u).astype(u.dtype))
-
-    def decode(self, number) -> Hashable:
-        """The option at a position that `value` gave."""
-        return self.names[int(number)]
-
-    def encode(self, name: str, value) -> float:
-        """The column value of an option; anything else is refused."""
-        if value not in self.names:
-            raise ValueError(f"parameter {name!r} is one of {list(self.names)}; got {value!r}")
-        return float(self.unit(self.names.index(value)))
-
-
-Parameter = Float | Int | Choice
-
-
-def _number(parameter: Float | Int, u):
-    """low + u (high − low), or low (high / low)^u on a logarithmic scale."""
-    low, high = float(parameter.low), float(parameter.high)
-    return low * jnp.exp(u * math.log(high / low)) if parameter.log else low + u * (high - low)
-
-
-def _fraction(parameter: Float | Int, value):
-    """The inverse of `_number`: exactly 0 at the low end, and never outside [0, 1] by rounding."""
-    low, high = float(parameter.low), float(parameter.high)
-    if low == high:
-        return jnp.zeros_like(value)
-    # The logarithm of a ratio, not a difference of logarithms, which need not be 0 at the low end in float32.
-    fraction = jnp.log(value / low) / math.log(high / low) if parameter.log else (value - low) / (high - low)
-    return jnp.clip(fraction, 0.0, 1.0)
-
-
-def _is_number(value) -> bool:
-    if isinstance(value, (jax.Array, np.ndarray)) and value.shape == ():
-        value = value.item()
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-def _check_range(name: str, parameter: Float | Int) -> None:
-    low, high = parameter.low, parameter.high
-    if not (_is_number(low) and _is_number(high)):
-        raise ValueError(f"parameter {name!r}: bounds must be numbers; got {low!r} and {high!r}")
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"parameter {name!r}: bounds must be finite; got {low} and {high}")
-    if low > high:
-        raise ValueError(f"parameter {name!r}: the range is empty, since its low end {low} is above its high end {high}")
-    if parameter.log and low <= 0:
-        raise ValueError(f"parameter {name!r}: a logarithmic scale needs a low end above 0; got {low}")
-    if parameter.log and high / low > _WIDEST:
-        raise ValueError(
-            f"parameter {name!r}: a logarithmic scale from {low} to {high} is too wide; the most is {_WIDEST:g} times"
-        )
-
-
-def _check_number(name: str, parameter: Float | Int, value) -> None:
-    if not _is_number(value):
-        raise ValueError(f"parameter {name!r} is a number; got {value!r}")
-    if not parameter.low <= value <= parameter.high:
-        raise ValueError(f"parameter {name!r} lies in [{parameter.low}, {parameter.high}]; got {value!r}")
-
-
-def moves(parameter: Parameter, u: Array) -> list[Array]:
-    """The column values one step away, a list of fixed length."""
-    if isinstance(parameter, Float):
-        return []
-    position = parameter.value(u)
-    if isinstance(parameter, Choice):
-        m = parameter.options
-        return [parameter.unit(((position + shift) % m).astype(u.dtype)) for shift in range(1, m)]
-    steps = (jnp.clip(position + step, parameter.low, parameter.high) for step in (-1, 1))
-    return [parameter.unit(step.astype(u.dtype)) for step in steps]

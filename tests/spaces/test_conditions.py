@@ -1,4 +1,4 @@
-"""When a parameter exists: conditions as dicts and as functions, chains of them, and those that make no sense."""
+"""Conditions as dicts and as functions, chains of conditions, and malformed ones."""
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +9,13 @@ from bonas import Choice, Float, Int, Space
 
 
 def is_active(space, name, config):
-    """Whether `name` is active where the other parameters are as in `config`, by their columns alone."""
-    row = [p.encode(other, config[other]) if other in config else 0.5 for other, p in space.parameters.items()]
+    """Whether `name` is active where the other parameters are as in `config`, by their columns
+    alone.
+    """
+    row = [
+        p.encode(other, config[other]) if other in config else 0.5
+        for other, p in space.parameters.items()
+    ]
     return bool(space.active(jnp.asarray(row))[space.names.index(name)])
 
 
@@ -31,12 +36,20 @@ COMPARISONS = {
 @pytest.mark.parametrize(("wanted", "expected"), COMPARISONS.values(), ids=COMPARISONS)
 def test_numbers_are_compared_as_written(wanted, expected):
     space = Space(depth=Int(1, 5), width=Float(0.0, 1.0, when={"depth": wanted}))
-    assert [is_active(space, "width", {"depth": depth}) for depth in range(1, 6)] == expected
+    assert [
+        is_active(space, "width", {"depth": depth}) for depth in range(1, 6)
+    ] == expected
 
 
-@pytest.mark.parametrize(("wanted", "expected"), [((">=", 0.1), [False, True]), (("<", 0.1), [True, False])], ids=str)
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [((">=", 0.1), [False, True]), (("<", 0.1), [True, False])],
+    ids=str,
+)
 def test_real_numbers_are_compared_by_value_not_by_column(wanted, expected):
-    space = Space(lr=Float(1e-4, 1.0, log=True), momentum=Float(0.0, 1.0, when={"lr": wanted}))
+    space = Space(
+        lr=Float(1e-4, 1.0, log=True), momentum=Float(0.0, 1.0, when={"lr": wanted})
+    )
     assert [is_active(space, "momentum", {"lr": lr}) for lr in (0.05, 0.2)] == expected
 
 
@@ -53,32 +66,53 @@ def test_options_are_compared_by_name(option, comparison):
 
 
 def test_all_entries_of_a_dict_must_hold():
-    space = Space(a=Int(1, 2), b=Choice("x", "y"), c=Float(0.0, 1.0, when={"a": 2, "b": "y"}))
-    active = [is_active(space, "c", {"a": a, "b": b}) for a in (1, 2) for b in ("x", "y")]
+    space = Space(
+        a=Int(1, 2), b=Choice("x", "y"), c=Float(0.0, 1.0, when={"a": 2, "b": "y"})
+    )
+    active = [
+        is_active(space, "c", {"a": a, "b": b}) for a in (1, 2) for b in ("x", "y")
+    ]
     assert active == [False, False, False, True]
 
 
 def test_functions_see_numbers_and_positions():
-    space = Space(a=Int(3, 7), b=Choice("x", "y"), c=Float(0.0, 1.0, when=lambda p: (p["a"] > 5) | (p["b"] == 1)))
-    active = [is_active(space, "c", {"a": a, "b": b}) for a in (5, 6) for b in ("x", "y")]
+    space = Space(
+        a=Int(3, 7),
+        b=Choice("x", "y"),
+        c=Float(0.0, 1.0, when=lambda p: (p["a"] > 5) | (p["b"] == 1)),
+    )
+    active = [
+        is_active(space, "c", {"a": a, "b": b}) for a in (5, 6) for b in ("x", "y")
+    ]
     assert active == [False, True, True, True]
 
 
 def test_a_condition_may_come_before_what_it_rests_on():
     space = Space(width=Float(0.0, 1.0, when={"depth": (">=", 2)}), depth=Int(1, 2))
-    assert [is_active(space, "width", {"depth": depth}) for depth in (1, 2)] == [False, True]
+    assert [is_active(space, "width", {"depth": depth}) for depth in (1, 2)] == [
+        False,
+        True,
+    ]
 
 
 # Chains: `c` rests on `b`, which rests on `a`
 
 CHAINS = {
-    "dicts": Space(a=Choice("off", "on"), b=Int(0, 4, when={"a": "on"}), c=Float(0.0, 1.0, when={"b": (">=", 2)})),
+    "dicts": Space(
+        a=Choice("off", "on"),
+        b=Int(0, 4, when={"a": "on"}),
+        c=Float(0.0, 1.0, when={"b": (">=", 2)}),
+    ),
     "functions": Space(
         a=Choice("off", "on"),
         b=Int(0, 4, when=lambda p: p["a"] == 1),
         c=Float(0.0, 1.0, when=lambda p: p["b"] >= 2),
     ),
-    "reversed": Space(c=Float(0.0, 1.0, when={"b": (">=", 2)}), b=Int(0, 4, when=lambda p: p["a"] == 1), a=Choice("off", "on")),
+    "reversed": Space(
+        c=Float(0.0, 1.0, when={"b": (">=", 2)}),
+        b=Int(0, 4, when=lambda p: p["a"] == 1),
+        a=Choice("off", "on"),
+    ),
     "read by get": Space(
         a=Choice("off", "on"),
         b=Int(0, 4, when=lambda p: p.get("a") == 1),
@@ -98,16 +132,26 @@ def test_children_of_the_active_follow_their_own_condition(space):
     assert [is_active(space, "c", {"a": "on", "b": b}) for b in (1, 2)] == [False, True]
 
 
-@pytest.mark.parametrize("when", [{"b": ("!=", 4)}, lambda p: p["b"] != 4], ids=["dict", "function"])
+@pytest.mark.parametrize(
+    "when", [{"b": ("!=", 4)}, lambda p: p["b"] != 4], ids=["dict", "function"]
+)
 def test_not_equal_does_not_wake_the_children_of_the_inactive(when):
-    space = Space(a=Choice("off", "on"), b=Int(0, 4, when={"a": "on"}), c=Float(0.0, 1.0, when=when))
+    space = Space(
+        a=Choice("off", "on"),
+        b=Int(0, 4, when={"a": "on"}),
+        c=Float(0.0, 1.0, when=when),
+    )
     assert not is_active(space, "c", {"a": "off", "b": 0})
 
 
 def test_long_chains_end_with_their_first_link():
-    chain = {"p0": Int(0, 1)} | {f"p{i}": Int(0, 1, when={f"p{i - 1}": 1}) for i in range(1, 7)}
+    chain = {"p0": Int(0, 1)} | {
+        f"p{i}": Int(0, 1, when={f"p{i - 1}": 1}) for i in range(1, 7)
+    }
     space = Space(**chain)
-    np.testing.assert_array_equal(space.active(jnp.asarray([1.0, 1, 0, 1, 1, 1, 1])), [1, 1, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(
+        space.active(jnp.asarray([1.0, 1, 0, 1, 1, 1, 1])), [1, 1, 1, 0, 0, 0, 0]
+    )
 
 
 # One row and many
@@ -134,8 +178,11 @@ def test_active_refuses_other_shapes(shape):
 # Bad conditions
 
 BAD_CONDITIONS = {
-    "unknown name in a dict": ({"nobody": 1}, "'nobody', which is not a parameter"),
-    "unknown name in a function": (lambda p: p["nobody"] > 1, "'nobody', which is not a parameter"),
+    "unknown name in a dict": ({"nobody": 1}, "'nobody', which does not exist"),
+    "unknown name in a function": (
+        lambda p: p["nobody"] > 1,
+        "'nobody', which does not exist",
+    ),
     "itself in a dict": ({"culprit": (">", 0.5)}, "culprit -> culprit"),
     "itself in a function": (lambda p: p["culprit"] > 0.5, "culprit -> culprit"),
     "order of options": ({"kind": (">=", "relu")}, "no order"),
@@ -148,17 +195,27 @@ BAD_CONDITIONS = {
     "text": ("depth", "a dict or a function"),
     "truth": (True, "a dict or a function"),
     "name in a function": (lambda p: p["kind"] == "relu", "position"),
-    "no answer": (lambda p: None, "one truth value"),
-    "many answers": (lambda p: jnp.stack([p["depth"], p["kind"]]) > 1, "one truth value"),
+    "no answer": (lambda p: None, "a single boolean"),
+    "many answers": (
+        lambda p: jnp.stack([p["depth"], p["kind"]]) > 1,
+        "a single boolean",
+    ),
     "and for &": (lambda p: p["depth"] > 1 and p["kind"] == 1, "traceable"),
-    "if in a function": (lambda p: p["kind"] == 1 if p["depth"] > 1 else False, "traceable"),
+    "if in a function": (
+        lambda p: p["kind"] == 1 if p["depth"] > 1 else False,
+        "traceable",
+    ),
 }
 
 
 @pytest.mark.parametrize(("when", "words"), BAD_CONDITIONS.values(), ids=BAD_CONDITIONS)
 def test_bad_conditions_are_refused_by_name(when, words):
     with pytest.raises(ValueError, match=f"'culprit'.*{words}"):
-        Space(depth=Int(1, 3), kind=Choice("relu", "tanh"), culprit=Float(0.0, 1.0, when=when))
+        Space(
+            depth=Int(1, 3),
+            kind=Choice("relu", "tanh"),
+            culprit=Float(0.0, 1.0, when=when),
+        )
 
 
 CYCLES = {
@@ -166,7 +223,11 @@ CYCLES = {
     "of two, functions": {"a": lambda p: p["b"] > 0, "b": lambda p: p["a"] > 0},
     "of two, mixed": {"a": {"b": 1}, "b": lambda p: p["a"] > 0},
     "of three, dicts": {"a": {"b": 1}, "b": {"c": 1}, "c": {"a": 1}},
-    "of three, functions": {"a": lambda p: p["b"] > 0, "b": lambda p: p["c"] > 0, "c": lambda p: p["a"] > 0},
+    "of three, functions": {
+        "a": lambda p: p["b"] > 0,
+        "b": lambda p: p["c"] > 0,
+        "c": lambda p: p["a"] > 0,
+    },
     "behind a parameter outside of it": {"z": {"a": 1}, "a": {"b": 1}, "b": {"a": 1}},
     "in the part of a function that would not be reached": {
         "a": lambda p: (p["z"] < 0) & (p["b"] > 0),
@@ -178,10 +239,17 @@ CYCLES = {
 
 @pytest.mark.parametrize("conditions", CYCLES.values(), ids=CYCLES)
 def test_cycles_are_refused_by_name(conditions):
-    with pytest.raises(ValueError, match=r"'[abc]' depends on itself: [abc] -> .*[abc]"):
+    with pytest.raises(
+        ValueError, match=r"'[abc]' depends on itself: [abc] -> .*[abc]"
+    ):
         Space(**{name: Int(0, 1, when=when) for name, when in conditions.items()})
 
 
 def test_two_ways_to_one_parent_are_no_cycle():
-    space = Space(a=Int(0, 1), b=Int(0, 1, when={"a": 1}), c=Int(0, 1, when={"a": 1}), d=Int(0, 1, when={"b": 1, "c": 1}))
+    space = Space(
+        a=Int(0, 1),
+        b=Int(0, 1, when={"a": 1}),
+        c=Int(0, 1, when={"a": 1}),
+        d=Int(0, 1, when={"b": 1, "c": 1}),
+    )
     np.testing.assert_array_equal(space.active(jnp.ones(4)), [True] * 4)

@@ -1,4 +1,6 @@
-"""Whole spaces: configurations and rows, points that exist, equality, and what JAX may do with them."""
+"""Whole spaces: configurations and rows, points that exist, equality, and what JAX may do with
+them.
+"""
 
 import itertools
 import math
@@ -7,7 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from spaces.several import GOOD, SPACES, chain, close, each_space, front_door, placing, snap, spread, uniform
+from spaces.several import (
+    GOOD,
+    SPACES,
+    chain,
+    close,
+    each_space,
+    front_door,
+    placing,
+    snap,
+    spread,
+    uniform,
+)
 
 import bonas
 from bonas import Choice, Float, Int, Space
@@ -25,10 +38,13 @@ def test_the_front_door_works_as_written():
     )
     config = {"depth": 3, "lr": 0.01, "activation": "tanh", "width_2": 16}
     u = space.encode(config)
-    np.testing.assert_allclose(u, [0.5, 0.6, 1.0, 0.5, 0.0], atol=1e-14)  # (3 − 1)/4, 3 of 5 decades, the second, √256
+    np.testing.assert_allclose(
+        u, [0.5, 0.6, 1.0, 0.5, 0.0], atol=1e-14
+    )  # (3 − 1)/4, 3 of 5 decades, the second, √256
     assert close(space.decode(u), config)
 
 
+@pytest.mark.typed
 def test_decoded_values_are_plain_python():
     decoded = front_door().decode(jnp.asarray([1.0, 0.5, 0.0, 0.5, 1.0]))
     assert {name: type(value) for name, value in decoded.items()} == {
@@ -60,25 +76,34 @@ def test_decode_is_the_inverse_of_encode(space):
 def test_decoded_values_stay_within_bounds(space):
     corners = jnp.asarray(list(itertools.product([0.0, 1.0], repeat=space.dim)))
     for config in map(space.decode, corners):
-        numbers = {name: space.parameters[name] for name in config if not isinstance(space.parameters[name], Choice)}
+        numbers = {
+            name: space.parameters[name]
+            for name in config
+            if not isinstance(space.parameters[name], Choice)
+        }
         assert all(p.low <= config[name] <= p.high for name, p in numbers.items())
 
 
 @each_space
 def test_only_active_parameters_are_decoded(space):
     for row in spread(space, uniform(2, space, 12)):
-        active = {name for name, on in zip(space.names, space.active(row), strict=True) if on}
+        active = {
+            name for name, on in zip(space.names, space.active(row), strict=True) if on
+        }
         assert space.decode(row).keys() == active
 
 
 BAD_CONFIGS = {
     "unknown name": (GOOD | {"width": 3}, "unknown parameter 'width'"),
     "missing": ({name: GOOD[name] for name in GOOD if name != "lr"}, "'lr' is missing"),
-    "missing child": ({name: GOOD[name] for name in GOOD if name != "slope"}, "'slope' is missing"),
-    "inactive by a function": (GOOD | {"depth": 1}, "'width_2' has no meaning here"),
-    "inactive by a dict": (GOOD | {"activation": "tanh"}, "'slope' has no meaning here"),
-    "out of bounds": (GOOD | {"lr": 2.0}, "'lr' lies in"),
-    "wrong kind": (GOOD | {"depth": "2"}, "'depth' is a number"),
+    "missing child": (
+        {name: GOOD[name] for name in GOOD if name != "slope"},
+        "'slope' is missing",
+    ),
+    "inactive by a function": (GOOD | {"depth": 1}, "'width_2' is inactive"),
+    "inactive by a dict": (GOOD | {"activation": "tanh"}, "'slope' is inactive"),
+    "out of bounds": (GOOD | {"lr": 2.0}, "'lr' must be in"),
+    "wrong kind": (GOOD | {"depth": "2"}, "'depth' must be a number"),
     "empty": ({}, "'depth' is missing"),
 }
 
@@ -91,7 +116,7 @@ def test_bad_configurations_are_refused_by_name(config, words):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_decode_refuses_what_is_not_a_number(bad):
-    with pytest.raises(ValueError, match="NaN or an infinite"):
+    with pytest.raises(ValueError, match="NaN or infinite"):
         front_door().decode(jnp.asarray([0.0, bad, 0.0, 0.0, 0.0]))
 
 
@@ -126,7 +151,10 @@ def test_snap_is_idempotent(space):
 @each_space
 def test_snap_keeps_the_configuration(space):
     u = uniform(6, space, 12)
-    assert all(close(space.decode(there), space.decode(row)) for there, row in zip(snap(space, u), u, strict=True))
+    assert all(
+        close(space.decode(there), space.decode(row))
+        for there, row in zip(snap(space, u), u, strict=True)
+    )
 
 
 @each_space
@@ -139,13 +167,18 @@ def test_points_stay_in_the_unit_cube(space):
 @placing
 def test_one_row_is_treated_as_one_of_many(space, place):
     u = uniform(8, space, 200)[:5]
-    np.testing.assert_allclose(jnp.stack([place(space, row) for row in u]), place(space, u), atol=1e-14)
+    np.testing.assert_allclose(
+        jnp.stack([place(space, row) for row in u]), place(space, u), atol=1e-14
+    )
 
 
+@pytest.mark.typed
 def test_snap_moves_every_column_to_its_own_grid():
     u = front_door().snap(jnp.asarray([0.6, 0.123, 0.6, 0.51, 0.7]))
     # depth 3.4 -> 3; lr stays; tanh, so no slope; width 256^0.51 = 16.9 -> 17
-    np.testing.assert_allclose(u, [0.5, 0.123, 1.0, math.log(17) / math.log(256), 0.0], atol=1e-14)
+    np.testing.assert_allclose(
+        u, [0.5, 0.123, 1.0, math.log(17) / math.log(256), 0.0], atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("method", ["snap", "spread"])
@@ -156,20 +189,32 @@ def test_rows_of_another_width_are_refused(method, shape):
 
 
 def test_samples_are_fair_in_a_conditional_space():
-    """Five standard errors of each share, at 20,000 draws: depth is uniform, and so is the child among the deep."""
-    space = Space(depth=Int(1, 3), kind=Choice("a", "b", "c", "d", when={"depth": (">=", 2)}))
+    """Five standard errors of each share, at 20,000 draws: depth is uniform, and so is the child
+    among the deep.
+    """
+    space = Space(
+        depth=Int(1, 3), kind=Choice("a", "b", "c", "d", when={"depth": (">=", 2)})
+    )
     n = 20_000
     depth, kind = np.asarray(
-        jax.vmap(lambda row: jnp.stack([*space.values(row).values()]))(space.sample(jax.random.key(9), n))
+        jax.vmap(lambda row: jnp.stack([*space.values(row).values()]))(
+            space.sample(jax.random.key(9), n)
+        )
     ).T
-    shares = [(depth == i).mean() for i in (1, 2, 3)] + [((depth > 1) & (kind == i)).mean() for i in range(4)]
+    shares = [(depth == i).mean() for i in (1, 2, 3)] + [
+        ((depth > 1) & (kind == i)).mean() for i in range(4)
+    ]
     expected = np.array([1 / 3] * 3 + [1 / 6] * 4)
-    assert (np.abs(shares - expected) <= 5.0 * np.sqrt(expected * (1.0 - expected) / n)).all()
+    assert (
+        np.abs(shares - expected) <= 5.0 * np.sqrt(expected * (1.0 - expected) / n)
+    ).all()
 
 
 def test_different_keys_draw_different_points():
     space = SPACES["plain"]
-    assert (space.sample(jax.random.key(0), 3) != space.sample(jax.random.key(1), 3)).all()
+    assert (
+        space.sample(jax.random.key(0), 3) != space.sample(jax.random.key(1), 3)
+    ).all()
 
 
 # Under JAX
@@ -181,14 +226,20 @@ def test_values_are_the_same_under_jit_and_vmap(space):
     together = jax.jit(jax.vmap(space.values))(u)
     apart = [space.values(row) for row in u]
     for name in space.names:
-        np.testing.assert_allclose(together[name], [values[name] for values in apart], rtol=1e-13)
+        np.testing.assert_allclose(
+            together[name], [values[name] for values in apart], rtol=1e-13
+        )
 
 
 @each_space
 def test_values_have_the_kind_of_their_parameter(space):
     values = jax.jit(space.values)(jnp.zeros(space.dim))
-    kinds = {name: jnp.issubdtype(value.dtype, jnp.integer) for name, value in values.items()}
-    assert kinds == {name: not isinstance(p, Float) for name, p in space.parameters.items()}
+    kinds = {
+        name: jnp.issubdtype(value.dtype, jnp.integer) for name, value in values.items()
+    }
+    assert kinds == {
+        name: not isinstance(p, Float) for name, p in space.parameters.items()
+    }
 
 
 @pytest.mark.parametrize("shape", [(4,), (6,), (1, 5), ()], ids=str)
@@ -207,7 +258,9 @@ def test_points_are_the_same_without_jit(name, method):
 
 def test_gradients_reach_real_numbers():
     space = front_door()
-    slope = jax.grad(lambda u: space.values(u)["lr"])(jnp.asarray([0.5, 0.4, 0.0, 0.0, 0.0]))
+    slope = jax.grad(lambda u: space.values(u)["lr"])(
+        jnp.asarray([0.5, 0.4, 0.0, 0.0, 0.0])
+    )
     expected = 1e-5 ** (1 - 0.4) * math.log(1e5)  # d/du low^(1 − u) high^u
     np.testing.assert_allclose(slope, [0.0, expected, 0.0, 0.0, 0.0], rtol=1e-12)
 
@@ -221,7 +274,10 @@ def test_equal_spaces_compile_once():
         return space.sample(key, 4)
 
     for _ in range(3):
-        draw(Space(a=Int(1, 3), b=Choice("x", "y", when={"a": (">", 1)})), jax.random.key(0))
+        draw(
+            Space(a=Int(1, 3), b=Choice("x", "y", when={"a": (">", 1)})),
+            jax.random.key(0),
+        )
     assert len(traces) == 1
 
 
@@ -229,7 +285,13 @@ def test_equal_spaces_compile_once():
 
 
 def small(low=1, high=3, log=False, options=("x", "y"), when=("==", 2), last="c"):
-    return Space(**{"a": Int(low, high, log), "b": Choice(*options), last: Float(0.0, 1.0, when={"a": when})})
+    return Space(
+        **{
+            "a": Int(low, high, log),
+            "b": Choice(*options),
+            last: Float(0.0, 1.0, when={"a": when}),
+        }
+    )
 
 
 def test_equal_spaces_hash_equal():
@@ -259,7 +321,9 @@ def test_different_spaces_are_unequal(difference):
 
 
 def test_a_missing_condition_is_a_difference():
-    assert Space(a=Int(1, 3), b=Int(1, 3)) != Space(a=Int(1, 3), b=Int(1, 3, when={"a": 1}))
+    assert Space(a=Int(1, 3), b=Int(1, 3)) != Space(
+        a=Int(1, 3), b=Int(1, 3, when={"a": 1})
+    )
 
 
 def test_kinds_of_parameter_are_a_difference():
@@ -274,7 +338,9 @@ def test_functions_are_equal_by_identity():
     def deep(p):
         return p["a"] > 1
 
-    assert Space(a=Int(1, 3), b=Int(1, 3, when=deep)) == Space(a=Int(1, 3), b=Int(1, 3, when=deep))
+    assert Space(a=Int(1, 3), b=Int(1, 3, when=deep)) == Space(
+        a=Int(1, 3), b=Int(1, 3, when=deep)
+    )
     assert front_door() != front_door()
 
 

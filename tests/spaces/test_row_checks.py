@@ -1,4 +1,4 @@
-"""Rows that are no points: outside the unit cube, or with something in an inactive column."""
+"""Rows outside the unit cube, or with a value in an inactive column, are refused."""
 
 import math
 
@@ -21,25 +21,38 @@ def with_column(column, value, row=GOOD_ROW):
     return changed
 
 
-READERS = {"values": SPACE.values, "active": SPACE.active, "decode": SPACE.decode, "neighbours": SPACE.neighbours}
+READERS = {
+    "values": SPACE.values,
+    "active": SPACE.active,
+    "decode": SPACE.decode,
+    "neighbors": SPACE.neighbors,
+}
 each_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 
 
 @each_reader
 @pytest.mark.parametrize("value", [-0.01, 1.01, 256.0])
 def test_a_row_outside_the_unit_cube_is_refused_by_name(read, value):
-    with pytest.raises(ValueError, match=rf"row: the column of parameter 'lr' lies in \[0, 1\]; got {value}.*space\.encode"):
+    with pytest.raises(
+        ValueError,
+        match=rf"row: the column of parameter 'lr' must be in \[0, 1\]; got {value}.*space\.encode",
+    ):
         read(with_column(LR, value))
 
 
 @pytest.mark.parametrize("read", [SPACE.values, SPACE.active], ids=["values", "active"])
 def test_a_row_that_is_not_a_number_is_refused(read):
-    with pytest.raises(ValueError, match=r"parameter 'lr' lies in \[0, 1\]; got nan"):
+    with pytest.raises(
+        ValueError, match=r"parameter 'lr' must be in \[0, 1\]; got nan"
+    ):
         read(with_column(LR, math.nan))
 
 
 def test_one_of_many_rows_is_refused_by_its_number():
-    with pytest.raises(ValueError, match=r"row 2: the column of parameter 'slope' lies in \[0, 1\]; got 1\.5"):
+    with pytest.raises(
+        ValueError,
+        match=r"row 2: the column of parameter 'slope' must be in \[0, 1\]; got 1\.5",
+    ):
         SPACE.active(np.stack([GOOD_ROW, GOOD_ROW, with_column(SLOPE, 1.5)]))
 
 
@@ -76,9 +89,7 @@ def test_a_row_with_something_in_an_inactive_column_is_read_as_the_point_it_snap
 
 
 def test_something_in_an_inactive_column_is_no_point_that_exists():
-    words = (
-        r"row: parameter 'width_2' has no meaning here: its condition does not hold where depth is 1, and its column holds 0\.3"
-    )
+    words = r"row: parameter 'width_2' is inactive: its condition does not hold where depth is 1, but its column is 0\.3"  # noqa: E501
     with pytest.raises(ValueError, match=words):
         SPACE.check(SHALLOW, exists=True)
     SPACE.check(SHALLOW)
@@ -87,7 +98,8 @@ def test_something_in_an_inactive_column_is_no_point_that_exists():
 
 def test_one_of_many_points_is_named_by_what_it_is():
     with pytest.raises(
-        ValueError, match=r"initial point 1: parameter 'width_2' has no meaning here.*space\.snap puts a 0 there"
+        ValueError,
+        match=r"initial point 1: parameter 'width_2' is inactive.*expected 0, as from space\.snap",
     ):
         SPACE.check(np.stack([GOOD_ROW, SHALLOW]), "initial point", exists=True)
 
@@ -103,31 +115,47 @@ def test_a_known_row_is_looked_at_while_something_else_is_traced():
         SPACE.check(SHALLOW, exists=True)
         return x
 
-    with pytest.raises(ValueError, match="'width_2' has no meaning here"):
+    with pytest.raises(ValueError, match="'width_2' is inactive"):
         jax.jit(inside)(1.0)
 
 
 BAD = {
-    "a number": ({**GOOD, "depth": 1}, "'width_2' has no meaning here: its condition does not hold where depth is 1"),
-    "an option": ({**GOOD, "activation": "tanh"}, "'slope' has no meaning .* where activation is 'tanh'"),
+    "a number": (
+        {**GOOD, "depth": 1},
+        "'width_2' is inactive: its condition does not hold where depth is 1",
+    ),
+    "an option": (
+        {**GOOD, "activation": "tanh"},
+        "'slope' is inactive.* where activation is 'tanh'",
+    ),
 }
 
 
 @pytest.mark.parametrize(("config", "words"), BAD.values(), ids=BAD)
-def test_an_inactive_parameter_is_refused_with_the_state_of_its_condition(config, words):
+def test_an_inactive_parameter_is_refused_with_the_state_of_its_condition(
+    config, words
+):
     with pytest.raises(ValueError, match=words):
         SPACE.encode(config)
 
 
 def test_a_parent_that_is_inactive_itself_is_said_to_be():
     space = Space(
-        a=Choice("on", "off"), b=Int(0, 3, when={"a": "on"}), c=Float(0.0, 1.0, when=lambda p: (p["b"] < 9) & (p["a"] < 9))
+        a=Choice("on", "off"),
+        b=Int(0, 3, when={"a": "on"}),
+        c=Float(0.0, 1.0, when=lambda p: (p["b"] < 9) & (p["a"] < 9)),
     )
-    with pytest.raises(ValueError, match=r"'c' has no meaning here: .* where b is inactive and a is 'off'"):
+    with pytest.raises(
+        ValueError, match=r"'c' is inactive: .* where b is inactive and a is 'off'"
+    ):
         space.encode({"a": "off", "c": 0.5})
 
 
 def test_a_condition_that_rests_on_nothing_has_no_state():
-    space = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0, when=lambda p: jnp.asarray(False)))
-    with pytest.raises(ValueError, match=r"'b' has no meaning here: its condition does not hold$"):
+    space = Space(
+        a=Float(0.0, 1.0), b=Float(0.0, 1.0, when=lambda p: jnp.asarray(False))
+    )
+    with pytest.raises(
+        ValueError, match=r"'b' is inactive: its condition does not hold$"
+    ):
         space.encode({"a": 0.5, "b": 0.5})
