@@ -1,0 +1,50 @@
+"""Create datasets from rows, with a check of their values."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from bonas.data import Dataset, empty
+
+
+def dataset(x: ArrayLike, y: ArrayLike, capacity: int | None = None) -> Dataset:
+    """Create a dataset from rows; not inside `jit`, because the values are checked.
+
+    Args:
+        x: Rows (n, d).
+        y: Values (n,) or (n, p). With p > 1, NaN means that an output was not observed.
+        capacity: Number of rows of the dataset; n by default.
+
+    Raises:
+        ValueError: If a row contains a NaN, or a value that is infinite in the precision of
+            JAX; the message names the row.
+    """
+    x = np.asarray(x)
+    y = np.asarray(y)
+    if x.ndim != 2 or y.ndim not in (1, 2) or len(x) != len(y):
+        raise ValueError(
+            f"expected x of shape (n, d) and y of shape (n,) or (n, p); got {x.shape} and {y.shape}"
+        )
+    y = y[:, None] if y.ndim == 1 else y
+    observed = ~np.isnan(y) if y.shape[1] > 1 else np.ones(y.shape, bool)
+    dtype = jnp.result_type(float)
+    outside = [~(abs(part) <= jnp.finfo(dtype).max) for part in (x, y)]
+    bad = outside[0].any(axis=1) | (observed & outside[1]).any(axis=1)
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"row {row} has a NaN or an infinite value in {dtype}: x {x[row]}, y {y[row]}"
+        )
+    n = len(x)
+    capacity = max(n, 1) if capacity is None else capacity
+    if n > capacity:
+        raise ValueError(
+            f"expected a capacity of at least {n}, the number of rows; got {capacity}"
+        )
+    blank = empty(capacity, x.shape[1], y.shape[1], dtype)
+    return Dataset(
+        x=blank.x.at[:n].set(jnp.asarray(x, dtype)),
+        y=blank.y.at[:n].set(jnp.asarray(np.where(observed, y, 0.0), dtype)),
+        mask=blank.mask.at[:n].set(observed),
+        size=jnp.asarray(n, jnp.int32),
+    )

@@ -1,0 +1,42 @@
+"""Sine and cosine as polynomials, which XLA vectorizes on a CPU."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+@jax.custom_jvp
+def sine_and_cosine(
+    angle: Float[Array, "*n"],
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+    """Return sin and cos of angles between −2π and 2π, to a few units of rounding.
+
+    Several times faster than `jnp.sin` and `jnp.cos`, which on a CPU are one library call per
+    number: these are polynomials of a quarter of the angle, which is then doubled twice.
+    """
+    quarter = 0.25 * angle
+    square = quarter * quarter
+    sine = quarter * _series(square, 1)
+    cosine = _series(square, 0)
+    for _ in range(2):
+        sine, cosine = 2.0 * sine * cosine, (cosine - sine) * (cosine + sine)
+    return sine, cosine
+
+
+@sine_and_cosine.defjvp
+def _sine_and_cosine_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    sine, cosine = sine_and_cosine(*primals)
+    (change,) = tangents
+    return (sine, cosine), (cosine * change, -sine * change)
+
+
+def _series(square: Array, first: int) -> Array:
+    """Return Σ (−1)^k square^k / (2k + first)!, exact to rounding for angles up to π/2."""
+    total = jnp.zeros_like(square)
+    for k in reversed(range(12)):
+        total = total * square + (-1.0) ** k / math.factorial(2 * k + first)
+    return total

@@ -1,0 +1,58 @@
+"""Options of XLA for CPUs, each for the jaxlib releases that it was measured with."""
+
+import os
+
+# Without XLA's newer code generators for CPUs, programs on small arrays, as for a
+# Gaussian process, run as fast and compile in half the time; loops over thousands of numbers take
+# four times as long. XLA terminates a process that passes an unknown flag, so only measured
+# releases get it.
+_EMITTERS = "xla_cpu_use_fusion_emitters"
+_EMITTER_RELEASES = ("0.10.",)
+# The number of XLA's CPU threads, read when it starts. In these releases a batch of factorizations
+# waits, on a thread of this pool, for parts that are queued in the same pool. As many batches as
+# there are threads deadlock; with one thread the parts are not queued.
+_THREADS = "NPROC"
+_DEADLOCK_RELEASES = ("0.10.",)
+
+
+def compile_faster() -> None:
+    """Turn off XLA's newer code generators; effective before JAX has computed anything."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _is_release(_EMITTER_RELEASES) and _EMITTERS not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --{_EMITTERS}=false".strip()
+
+
+def for_long_arrays() -> dict[str, bool]:
+    """Return `jax.jit(compiler_options=...)` for arrays of thousands of numbers.
+
+    Programs such as the training of a network are faster with the newer code generators.
+    """
+    return {_EMITTERS: True} if _is_release(_EMITTER_RELEASES) else {}
+
+
+def for_narrow_networks() -> dict[str, bool | str | int]:
+    """Return `jax.jit(compiler_options=...)` for training with noise on narrow networks.
+
+    On a CPU, XLA gives products and sums to YNNPACK, which is slower for the narrow matrices of a
+    network, and leaves half of a 512-bit register empty, which long arrays of noise and
+    activations fill.
+    """
+    if not _is_release(_EMITTER_RELEASES):  # XLA rejects unknown options
+        return {}
+    return {
+        **for_long_arrays(),
+        "xla_cpu_experimental_ynn_fusion_type": "",
+        "xla_cpu_prefer_vector_width": 512,
+    }
+
+
+def use_one_thread() -> None:
+    """Give XLA one thread where several can deadlock, unless NPROC is set."""
+    if _is_release(_DEADLOCK_RELEASES):
+        os.environ.setdefault(_THREADS, "1")
+
+
+def _is_release(releases: tuple[str, ...]) -> bool:
+    import jaxlib
+
+    return jaxlib.__version__.startswith(releases)
