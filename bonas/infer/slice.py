@@ -1,61 +1,74 @@
-"""Slice sampling one coordinate at a time, with stepping out and shrinking (Neal 2003; Wilton 2020, Algorithm 1).
+"""Slice sampling of one coordinate at a time, with stepping out and shrinking.
 
-The whole chain is one loop in which every iteration evaluates the density once, whatever it is doing for the current
-coordinate: testing the left end of the interval, the right end, or a point inside. Chains under `vmap` therefore do not
-wait for each other at every coordinate, and the density is compiled once.
+Neal 2003; Wilton 2020, Algorithm 1. The whole chain is one loop; every iteration evaluates
+the density once, at the left end of the interval, the right end, or a point inside. Under `vmap`,
+chains therefore do not wait for each other at every coordinate, and the density is compiled once.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bonas.infer.target import Info, Tree, check_counts, choose, flat
+from bonas.infer.chains import check_counts
+from bonas.infer.posterior import Info, LogDensity, Tree, choose, flat
 
-_LEFT, _RIGHT, _INSIDE = 0, 1, 2  # what the next evaluation tests
-_HOPELESS = 100  # rejections after which the interval has shrunk to rounding: the coordinate stays where it is
+# The point that the next evaluation tests: an end of the interval, or a point inside.
+_LEFT = 0
+_RIGHT = 1
+_INSIDE = 2
+# After this many rejections the interval is as small as rounding errors; the value is kept.
+_MAX_REJECTIONS = 100
 
 
 class _State(NamedTuple):
-    """Where the chain stands within the update of one coordinate."""
+    """The state of the chain within the update of one coordinate."""
 
-    sweep: Array  # () int: sweeps done
-    coordinate: Array  # () int
-    phase: Array  # () int: _LEFT, _RIGHT or _INSIDE
-    z: Array  # (d,)
-    log_density: Array  # () at z
-    level: Array  # () log height of the slice
-    left: Array  # () ends of the interval
-    right: Array  # ()
-    budget: Array  # (2,) int: steps out that are left for each side
-    rejected: Array  # () int: points rejected in this update
-    widths: Array  # (d,)
-    evaluations: Array  # () int
-    samples: Array  # (s, d)
-    densities: Array  # (s,)
+    sweep: Int[Array, ""]  # sweeps completed
+    coordinate: Int[Array, ""]
+    phase: Int[Array, ""]  # _LEFT, _RIGHT or _INSIDE
+    z: Float[Array, " d"]
+    log_density: Float[Array, ""]  # at z
+    level: Float[Array, ""]  # log height of the slice
+    left: Float[Array, ""]  # ends of the interval
+    right: Float[Array, ""]
+    budget: Int[Array, "2"]  # steps out that remain for each side
+    rejected: Int[Array, ""]  # points rejected in this update
+    widths: Float[Array, " d"]
+    evaluations: Int[Array, ""]
+    samples: Float[Array, "s d"]
+    densities: Float[Array, " s"]
 
 
 def slice_sample(
-    key: Array,
-    log_density: Callable[[Tree], Array],
+    key: PRNGKeyArray,
+    log_density: LogDensity,
     start: Tree,
     *,
     samples: int = 16,
     burn: int = 16,
     thin: int = 1,
-    width: float | Array = 1.0,
+    width: float | Float[Array, "*d"] = 1.0,
     patience: int = 3,
     most: int = 50,
 ) -> tuple[Tree, Info]:
-    """`samples` draws with a leading axis, one every `thin` sweeps over all coordinates after `burn` sweeps.
+    """Draw samples by slice sampling, one every `thin` sweeps over all coordinates.
 
-    width: initial length of the interval, one number or one a coordinate (pass Info.scale of the last run to go on).
-    patience: during burn-in only, a coordinate's width doubles when it took more than this many steps out, and halves
-        when it rejected more points than that. Wilton's Algorithm 1 doubles by the clock and at any time, which is
-        neither repeatable nor exact (W-X5).
-    most: steps out at most, shared between the two sides at random, so that the draws stay exact.
+    Args:
+        key: Random key.
+        log_density: Function of a pytree like `start`.
+        start: The first position.
+        samples: Number of samples to keep.
+        burn: Number of sweeps before the first sample.
+        thin: Number of sweeps per sample.
+        width: Initial length of the intervals, one number or one per coordinate; pass `Info.scale`
+            of the last run to continue it.
+        patience: During burn-in only, a width doubles after more than this many steps out and
+            halves after more than this many rejections. Wilton's Algorithm 1 doubles the width by
+            wall-clock time during the whole run, which is neither repeatable nor exact.
+        most: Maximum number of steps out, split at random between the two sides to keep the draws
+            exact.
     """
     check_counts(samples, burn, thin)
     if most < 1:
@@ -78,23 +91,37 @@ def slice_sample(
         densities=jnp.zeros(samples, vector.dtype),
     )
 
-    def unfinished(state):
+    def unfinished(state: _State) -> Array:
         return state.sweep < burn + samples * thin
 
-    def evaluate_once(state):
-        uniform = jax.random.uniform(jax.random.fold_in(key, state.evaluations), (4,), vector.dtype)
+    def evaluate_once(state: _State) -> _State:
+        uniform = jax.random.uniform(
+            jax.random.fold_in(key, state.evaluations), (4,), vector.dtype
+        )
         within = state.left + uniform[0] * (state.right - state.left)
         probe = jnp.stack([state.left, state.right, within])[state.phase]
         value = density(state.z.at[state.coordinate].set(probe))
         above = value > state.level
         state = state._replace(evaluations=state.evaluations + 1)
-        done = (state.phase == _INSIDE) & (above | (state.rejected >= _HOPELESS))
-        moved = _finish(state, probe, value, above, burn=burn, thin=thin, patience=patience, most=most)
-        moved = _begin(moved, uniform[1:], most)
-        return choose(done, moved, _narrow_down(state, probe, above))
+        done = (state.phase == _INSIDE) & (above | (state.rejected >= _MAX_REJECTIONS))
+        moved = _end_update(
+            state,
+            probe,
+            value,
+            above,
+            burn=burn,
+            thin=thin,
+            patience=patience,
+            most=most,
+        )
+        moved = _start_update(moved, uniform[1:], most)
+        state = choose(done, moved, _adjust_interval(state, probe, above))
+        return state
 
-    begun = _begin(first, jax.random.uniform(jax.random.fold_in(key, 0), (3,), vector.dtype), most)
-    last = jax.lax.while_loop(unfinished, evaluate_once, begun)
+    uniform = jax.random.uniform(jax.random.fold_in(key, 0), (3,), vector.dtype)
+    last = jax.lax.while_loop(
+        unfinished, evaluate_once, _start_update(first, uniform, most)
+    )
     info = Info(
         log_density=last.densities,
         accept=jnp.ones(samples, vector.dtype),
@@ -105,9 +132,10 @@ def slice_sample(
     return jax.vmap(unflatten)(last.samples), info
 
 
-def _begin(state: _State, uniform: Array, most: int) -> _State:
-    """Draw the slice's level and an interval around the current coordinate."""
-    here, width = state.z[state.coordinate], state.widths[state.coordinate]
+def _start_update(state: _State, uniform: Float[Array, "3"], most: int) -> _State:
+    """Draw the level of the slice and an interval around the current coordinate."""
+    here = state.z[state.coordinate]
+    width = state.widths[state.coordinate]
     left = here - width * uniform[1]
     to_left = jnp.floor(uniform[2] * most).astype(int)
     return state._replace(
@@ -120,8 +148,10 @@ def _begin(state: _State, uniform: Array, most: int) -> _State:
     )
 
 
-def _narrow_down(state: _State, probe: Array, above: Array) -> _State:
-    """Step out by one width, go on to the next phase, or shrink the interval to a rejected point."""
+def _adjust_interval(
+    state: _State, probe: Float[Array, ""], above: Bool[Array, ""]
+) -> _State:
+    """Step out by one width, go to the next phase, or shrink the interval to a rejected point."""
     stepping = state.phase < _INSIDE
     side = jnp.minimum(state.phase, _RIGHT)
     further = stepping & above & (state.budget[side] > 0)
@@ -138,19 +168,34 @@ def _narrow_down(state: _State, probe: Array, above: Array) -> _State:
     )
 
 
-def _finish(state: _State, probe, value, above, *, burn: int, thin: int, patience: int, most: int) -> _State:
-    """Take the point, adapt the width in burn-in, store a sample at the end of a sweep; on to the next coordinate."""
+def _end_update(
+    state: _State,
+    probe: Float[Array, ""],
+    value: Float[Array, ""],
+    above: Bool[Array, ""],
+    *,
+    burn: int,
+    thin: int,
+    patience: int,
+    most: int,
+) -> _State:
+    """Accept the point, adapt the width during burn-in, and store a sample after each sweep."""
     i = state.coordinate
     z = jnp.where(above, state.z.at[i].set(probe), state.z)
     value = jnp.where(above, value, state.log_density)
     outward = most - 1 - state.budget.sum()
-    factor = jnp.where(outward > patience, 2.0, jnp.where(state.rejected > patience, 0.5, 1.0))
-    widths = state.widths.at[i].multiply(jnp.where(state.sweep < burn, factor, 1.0).astype(z.dtype))
+    factor = jnp.where(
+        outward > patience, 2.0, jnp.where(state.rejected > patience, 0.5, 1.0)
+    )
+    widths = state.widths.at[i].multiply(
+        jnp.where(state.sweep < burn, factor, 1.0).astype(z.dtype)
+    )
     end = i == len(z) - 1
     sweep = state.sweep + end.astype(int)
     kept = sweep - burn
     store = end & (kept > 0) & (kept % thin == 0)
-    row = jnp.where(store, kept // thin - 1, len(state.samples))  # a row past the end is dropped
+    # a row past the end is dropped
+    row = jnp.where(store, kept // thin - 1, len(state.samples))
     return state._replace(
         sweep=sweep,
         coordinate=jnp.where(end, 0, i + 1),

@@ -1,4 +1,4 @@
-"""R-hat, effective sample sizes, the table and the way to ArviZ, on chains whose answers are known."""
+"""Diagnostics: effective sample size, R-hat, summaries and the export to ArviZ."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +41,8 @@ def test_r_hat_of_independent_draws_is_one():
 
 
 def test_r_hat_tells_chains_that_disagree():
-    """Two of four chains a standard deviation off: eight halves with means of variance 8/7 · 1/4, variance 1 within.
+    """Two of four chains a standard deviation off: eight halves with means of variance 8/7 · 1/4,
+    variance 1 within.
 
     The sampling error of R-hat is below 0.01; the tolerance is five times that.
     """
@@ -58,10 +59,13 @@ def test_r_hat_tells_a_chain_that_drifts():
 def test_effective_size_of_an_autoregressive_chain_is_the_closed_form(rho):
     """n (1 − ρ)/(1 + ρ), averaged over sixteen parameters.
 
-    Estimates of one vary by up to 9% (ρ = 0.9) and are up to 2% low: 15% is more than five standard errors.
+    Estimates of one vary by up to 9% (ρ = 0.9) and are up to 2% low: 15% is more than five standard
+    errors.
     """
     sizes = infer.effective_sample_size({"a": _autoregressive(rho, 16)})["a"]
-    np.testing.assert_allclose(sizes.mean(), CHAINS * SAMPLES * (1 - rho) / (1 + rho), rtol=0.15)
+    np.testing.assert_allclose(
+        sizes.mean(), CHAINS * SAMPLES * (1 - rho) / (1 + rho), rtol=0.15
+    )
 
 
 @pytest.mark.parametrize("diagnose", [infer.r_hat, infer.effective_sample_size])
@@ -73,21 +77,32 @@ def test_leaves_without_chains_or_samples_are_refused(diagnose, shape):
 
 @pytest.fixture(scope="module")
 def table():
-    chains = {"noise": 2.0 + _noise(0), "kernel": {"lengthscale": _autoregressive(0.6, 2)}}
+    chains = {
+        "noise": 2.0 + _noise(0),
+        "kernel": {"lengthscale": _autoregressive(0.6, 2)},
+    }
     diverging = np.zeros((CHAINS, SAMPLES), bool)
     diverging[0, :7] = True
     return infer.summary(chains, _info(diverging)).splitlines()
 
 
 def test_the_summary_has_a_row_for_each_number(table):
-    assert [row.split()[0] for row in table[1:-1]] == ["kernel.lengthscale[0]", "kernel.lengthscale[1]", "noise"]
+    assert [row.split()[0] for row in table[1:-1]] == [
+        "kernel.lengthscale[0]",
+        "kernel.lengthscale[1]",
+        "noise",
+    ]
 
 
 def test_the_summary_has_mean_spread_and_diagnostics(table):
     mean, std, ess, r_hat = map(float, table[3].split()[1:])
     draws = 2.0 + _noise(0)
     np.testing.assert_allclose([mean, std], [draws.mean(), draws.std()], rtol=1e-3)
-    np.testing.assert_allclose([ess, r_hat], [infer.effective_sample_size(draws), infer.r_hat(draws)], rtol=1e-3)
+    np.testing.assert_allclose(
+        [ess, r_hat],
+        [infer.effective_sample_size(draws), infer.r_hat(draws)],
+        rtol=1e-3,
+    )
 
 
 def test_the_summary_counts_divergences(table):
@@ -110,14 +125,18 @@ def inference_data():
 def test_arviz_gets_the_chains_under_dotted_names(inference_data):
     chains, _, data = inference_data
     np.testing.assert_array_equal(data.posterior["noise"].values, chains["noise"])
-    np.testing.assert_array_equal(data.posterior["kernel.lengthscale"].values, chains["kernel"]["lengthscale"])
+    np.testing.assert_array_equal(
+        data.posterior["kernel.lengthscale"].values, chains["kernel"]["lengthscale"]
+    )
 
 
 def test_arviz_gets_what_the_run_reported(inference_data):
     _, info, data = inference_data
     np.testing.assert_array_equal(data.sample_stats["lp"].values, info.log_density)
     np.testing.assert_array_equal(data.sample_stats["diverging"].values, info.diverging)
-    np.testing.assert_array_equal(data.sample_stats["acceptance_rate"].values, info.accept)
+    np.testing.assert_array_equal(
+        data.sample_stats["acceptance_rate"].values, info.accept
+    )
 
 
 def test_r_hat_agrees_with_that_of_arviz(inference_data):
@@ -125,4 +144,6 @@ def test_r_hat_agrees_with_that_of_arviz(inference_data):
 
     chains, _, data = inference_data
     theirs = arviz.rhat(data, method="split")
-    np.testing.assert_allclose(infer.r_hat(chains)["noise"], theirs["noise"].values, rtol=1e-9)
+    np.testing.assert_allclose(
+        infer.r_hat(chains)["noise"], theirs["noise"].values, rtol=1e-9
+    )

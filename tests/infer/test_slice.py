@@ -1,7 +1,8 @@
-"""Slice sampling against densities known in closed form, and against the algorithm written out in plain Python.
+"""Slice sampling against densities known in closed form, and against the algorithm written out in
+plain Python.
 
-Shares of draws are compared with probabilities within five Monte-Carlo standard errors, from effective sample sizes. A
-check fails for about one seed in a million; the seeds are fixed.
+Shares of draws are compared with probabilities within five Monte-Carlo standard errors, from
+effective sample sizes. A check fails for about one seed in a million; the seeds are fixed.
 """
 
 from functools import partial
@@ -18,7 +19,8 @@ from bonas import infer
 
 COV = np.array([[1.0, 0.8, 0.0], [0.8, 1.5, -0.3], [0.0, -0.3, 0.2]])
 MEAN = np.array([1.0, -2.0, 0.0])
-# A uniform density on a narrow and a wide piece, with a gap that intervals of width 1 may or may not bridge.
+# A uniform density on a narrow and a wide piece, with a gap that intervals of width 1 may or may
+# not bridge.
 NARROW, WIDE = (0.0, 0.7), (1.5, 5.5)
 
 
@@ -30,7 +32,13 @@ def _sample(density, key, start, width, **settings):
 
 def run(density, key, start, width=1.0, **settings):
     start = jnp.asarray(start, float)
-    return _sample(density, key, start, jnp.broadcast_to(jnp.asarray(width, float), start.shape), **settings)
+    return _sample(
+        density,
+        key,
+        start,
+        jnp.broadcast_to(jnp.asarray(width, float), start.shape),
+        **settings,
+    )
 
 
 def _correlated(z):
@@ -42,7 +50,10 @@ def _standard(z):
 
 
 def _mixture(z):
-    return jnp.logaddexp(jnp.log(0.3) + norm.logpdf(z, -2.0, 0.5), jnp.log(0.7) + norm.logpdf(z, 2.0, 1.0))
+    return jnp.logaddexp(
+        jnp.log(0.3) + norm.logpdf(z, -2.0, 0.5),
+        jnp.log(0.7) + norm.logpdf(z, 2.0, 1.0),
+    )
 
 
 def _interval(z):
@@ -65,7 +76,9 @@ def _check_mean(draws, expected, std):
 
 def _check_share(below, probability):
     """below (s,): true where an event of this probability happened."""
-    _check_mean(np.asarray(below, float), probability, np.sqrt(probability * (1 - probability)))
+    _check_mean(
+        np.asarray(below, float), probability, np.sqrt(probability * (1 - probability))
+    )
 
 
 def _check_quantiles(draws, quantile):
@@ -80,7 +93,9 @@ def correlated():
 
 @pytest.mark.parametrize("i", range(3))
 def test_margins_of_a_correlated_normal_are_right(correlated, i):
-    _check_quantiles(correlated[0][:, i], scipy.stats.norm(MEAN[i], np.sqrt(COV[i, i])).ppf)
+    _check_quantiles(
+        correlated[0][:, i], scipy.stats.norm(MEAN[i], np.sqrt(COV[i, i])).ppf
+    )
 
 
 @pytest.mark.parametrize(("i", "j"), [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)])
@@ -92,7 +107,11 @@ def test_covariances_of_a_correlated_normal_are_right(correlated, i, j):
 
 def test_info_holds_the_density_at_each_draw(correlated):
     draws, info = correlated
-    np.testing.assert_allclose(info.log_density, scipy.stats.multivariate_normal(MEAN, COV).logpdf(draws), rtol=1e-10)
+    np.testing.assert_allclose(
+        info.log_density,
+        scipy.stats.multivariate_normal(MEAN, COV).logpdf(draws),
+        rtol=1e-10,
+    )
 
 
 def test_both_hills_of_a_mixture_get_their_share():
@@ -116,7 +135,9 @@ def test_nothing_is_drawn_where_the_density_is_zero():
 
 @pytest.mark.parametrize("width", [1e-3, 1e3])
 def test_a_bad_width_is_mended_in_burn_in(width):
-    draws, info = run(_standard, jax.random.key(4), jnp.zeros(2), width, samples=2000, burn=60)
+    draws, info = run(
+        _standard, jax.random.key(4), jnp.zeros(2), width, samples=2000, burn=60
+    )
     assert (info.scale > 0.2).all()
     assert (info.scale < 50.0).all()
     _check_quantiles(draws[:, 1], scipy.stats.norm.ppf)
@@ -124,12 +145,21 @@ def test_a_bad_width_is_mended_in_burn_in(width):
 
 @pytest.mark.parametrize("widths", [(1e-4, 1e-4), (1e-6, 1e-3)])
 def test_a_narrow_width_doubles_once_a_sweep_of_burn_in_and_never_after(widths):
-    # 50 narrow steps hardly ever reach the end of a slice: each of the 204 updates would double, and the first four do
-    _, info = run(_standard, jax.random.key(5), jnp.zeros(2), np.array(widths), samples=200, burn=4)
+    # 50 narrow steps hardly ever reach the end of a slice: each of the 204 updates would double,
+    # and the first four do
+    _, info = run(
+        _standard,
+        jax.random.key(5),
+        jnp.zeros(2),
+        np.array(widths),
+        samples=200,
+        burn=4,
+    )
     np.testing.assert_allclose(info.scale, 16.0 * np.array(widths), rtol=1e-12)
 
 
-# One update must leave its distribution alone: chains that start in it cross the gap as often one way as the other.
+# One update must leave its distribution alone: chains that start in it cross the gap as often one
+# way as the other.
 
 
 def _stationary(rng, size):
@@ -138,7 +168,7 @@ def _stationary(rng, size):
 
 
 def _imbalance(before, after) -> float:
-    """Crossings into the narrow piece less those out of it, in standard errors of their difference."""
+    """Crossings into the narrow piece less those out of it, in standard errors of their difference."""  # noqa: E501
     into = np.sum((before > 1.0) & (after < 1.0))
     out = np.sum((before < 1.0) & (after > 1.0))
     assert into + out > 100
@@ -153,15 +183,21 @@ def test_one_update_leaves_the_distribution_alone_however_few_steps_out(most, ch
 
     def update(one):
         key, start = one
-        return infer.slice_sample(key, _two_pieces, start, samples=1, burn=0, width=1.0, most=most)[0][0]
+        return infer.slice_sample(
+            key, _two_pieces, start, samples=1, burn=0, width=1.0, most=most
+        )[0][0]
 
     # not vmap: the longest of so many updates would hold up the others
-    after = jax.jit(partial(jax.lax.map, update))((jax.random.split(jax.random.key(6), chains), jnp.asarray(starts)))
+    after = jax.jit(partial(jax.lax.map, update))(
+        (jax.random.split(jax.random.key(6), chains), jnp.asarray(starts))
+    )
     assert abs(_imbalance(starts, np.asarray(after))) < 5
 
 
 def _published_update(rng, x: float, patience: int) -> float:
-    """One update by Wilton 2020, Algorithm 1, of the two pieces, counting steps where it reads the clock."""
+    """One update by Wilton 2020, Algorithm 1, of the two pieces, counting steps where it reads the
+    clock.
+    """
     width = 1.0
     left = x - rng.uniform(0.0, width)
     right = left + width
@@ -179,7 +215,10 @@ def _published_update(rng, x: float, patience: int) -> float:
 
 
 def test_doubling_the_width_within_an_update_changes_the_distribution():
-    """Steps out of the wide piece grow until they bridge the gap; those out of the narrow one do not (W-X5)."""
+    """Wilton 2020, Algorithm 1, doubles the width within an update.
+
+    Steps out of the wide piece grow until they bridge the gap; those out of the narrow one do not.
+    """
     rng = np.random.default_rng(1)
     starts = _stationary(rng, 20_000)
     after = np.array([_published_update(rng, x, patience=0) for x in starts])
@@ -190,12 +229,16 @@ def test_doubling_the_width_within_an_update_changes_the_distribution():
 
 
 def _reference(key, density, z, *, samples, burn, width, patience, most):
-    """Neal 2003, figures 3 and 5, with the random numbers in the order in which `slice_sample` uses them."""
+    """Neal 2003, figures 3 and 5, with the random numbers in the order in which `slice_sample` uses
+    them.
+    """
     z, widths, rows = np.array(z), np.full(len(z), width), []
     used = 0
 
     def evaluate(i, value):
-        """log density with coordinate i changed, and the random numbers that belong to this evaluation."""
+        """log density with coordinate i changed, and the random numbers that belong to this
+        evaluation.
+        """
         nonlocal used
         used += 1
         return density(np.where(np.arange(len(z)) == i, value, z)), np.asarray(
@@ -216,7 +259,9 @@ def _reference(key, density, z, *, samples, burn, width, patience, most):
                 right, budget[1] = right + widths[i], budget[1] - 1
             rejected = 0
             while True:
-                inside = np.asarray(jax.random.uniform(jax.random.fold_in(key, used + 1), (4,)))[0]
+                inside = np.asarray(
+                    jax.random.uniform(jax.random.fold_in(key, used + 1), (4,))
+                )[0]
                 proposal = left + inside * (right - left)
                 value, uniform = evaluate(i, proposal)
                 if value > level:
@@ -226,7 +271,9 @@ def _reference(key, density, z, *, samples, burn, width, patience, most):
             z[i], here, uniform = proposal, value, uniform[1:]
             if sweep < burn:
                 stepped = most - 1 - sum(budget)
-                widths[i] *= 2.0 if stepped > patience else 0.5 if rejected > patience else 1.0
+                widths[i] *= (
+                    2.0 if stepped > patience else 0.5 if rejected > patience else 1.0
+                )
         rows.append(z.copy())
     return np.array(rows[burn:]), widths, used + 1
 
@@ -237,7 +284,9 @@ def test_the_chain_is_that_of_the_algorithm_in_plain_python(width):
     key, start = jax.random.key(7), np.array([0.3, -1.0])
     draws, info = run(_standard, key, start, width, samples=10, burn=10, most=8)
     settings = {"samples": 10, "burn": 10, "width": width, "patience": 3, "most": 8}
-    expected, widths, evaluations = _reference(key, lambda z: -0.5 * np.sum(z**2), start, **settings)
+    expected, widths, evaluations = _reference(
+        key, lambda z: -0.5 * np.sum(z**2), start, **settings
+    )
     np.testing.assert_allclose(draws, expected, rtol=1e-9)
     np.testing.assert_allclose(info.scale, widths, rtol=1e-12)
     assert info.evaluations == evaluations
@@ -259,7 +308,10 @@ def test_evaluations_are_those_made():
 
 
 def test_the_key_determines_the_draws():
-    first, again, other = (run(_standard, jax.random.key(k), jnp.zeros(2), samples=10, burn=10, most=8)[0] for k in (1, 1, 2))
+    first, again, other = (
+        run(_standard, jax.random.key(k), jnp.zeros(2), samples=10, burn=10, most=8)[0]
+        for k in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.isclose(first, other).any()
 
@@ -268,7 +320,9 @@ def test_vmapped_chains_are_those_run_alone():
     keys, starts = jax.random.split(jax.random.key(9), 3), jnp.arange(6.0).reshape(3, 2)
     chain = partial(run, _standard, samples=10, burn=10, most=8)
     together, info = jax.vmap(chain)(keys, starts)
-    alone, alone_info = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(chain, keys, starts))
+    alone, alone_info = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), *map(chain, keys, starts)
+    )
     np.testing.assert_allclose(together, alone, rtol=1e-12)
     np.testing.assert_array_equal(info.evaluations, alone_info.evaluations)
 
@@ -285,7 +339,9 @@ def test_a_start_without_density_and_without_hope_stays_finite():
     np.testing.assert_array_equal(draws, np.full(3, 50.0))
 
 
-@pytest.mark.parametrize("wrong", [{"samples": 0}, {"burn": -1}, {"thin": 0}, {"most": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"samples": 0}, {"burn": -1}, {"thin": 0}, {"most": 0}]
+)
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=r"expected samples|at least 1"):
         infer.slice_sample(jax.random.key(0), _standard, jnp.zeros(2), **wrong)

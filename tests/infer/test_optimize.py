@@ -1,4 +1,6 @@
-"""The optimiser against closed forms and SciPy, from bad places, and at a cost that is known before."""
+"""The optimizer against closed forms and SciPy, from bad places, and at a cost that is known
+before.
+"""
 
 from functools import partial
 
@@ -10,7 +12,7 @@ import scipy.optimize
 from jax.flatten_util import ravel_pytree
 
 from bonas import gp, infer
-from bonas.data import dataset
+from bonas.checked_data import dataset
 
 KEY = jax.random.key(0)
 CURVATURES = jnp.array([1.0, 3.0, 10.0, 30.0, 100.0])
@@ -45,18 +47,20 @@ def _near_two(key):
 
 # compiled once for each density, number of steps and shape of start, and shared by the tests
 @partial(jax.jit, static_argnums=0, static_argnames=("steps", "draw", "restarts"))
-def _maximise(density, start, *, steps=50, draw=None, restarts=0):
-    return infer.maximise(KEY, density, start, steps=steps, draw=draw, restarts=restarts)
+def _maximize(density, start, *, steps=50, draw=None, restarts=0):
+    return infer.maximize(
+        KEY, density, start, steps=steps, draw=draw, restarts=restarts
+    )
 
 
 def test_a_quadratic_is_solved_in_thirty_evaluations():
-    z, _ = _maximise(_quadratic, jnp.zeros(5), steps=30)
+    z, _ = _maximize(_quadratic, jnp.zeros(5), steps=30)
     np.testing.assert_allclose(z[0], np.full(5, 0.7), atol=1e-8)
 
 
 @pytest.mark.parametrize(("d", "steps"), [(2, 60), (5, 120)])
 def test_the_valley_of_rosenbrock_is_followed_to_its_end(d, steps):
-    z, info = _maximise(_rosenbrock, jnp.full(d, -0.5), steps=steps)
+    z, info = _maximize(_rosenbrock, jnp.full(d, -0.5), steps=steps)
     np.testing.assert_allclose(z[0], np.ones(d), atol=1e-5)
     assert info.accept == 1.0
 
@@ -71,27 +75,31 @@ def _hyperposterior():
 @pytest.mark.slow
 def test_hyperparameters_agree_with_scipy():
     target = _hyperposterior()
-    z, info = _maximise(target.maximising, target.start, steps=80)
+    z, info = _maximize(target.maximizing, target.start, steps=80)
     start, unflatten = ravel_pytree(target.start)
-    loss = jax.jit(jax.value_and_grad(lambda vector: -target.maximising(unflatten(vector))))
-    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8, "ftol": 1e-15})
+    loss = jax.jit(
+        jax.value_and_grad(lambda vector: -target.maximizing(unflatten(vector)))
+    )
+    found = scipy.optimize.minimize(
+        loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8, "ftol": 1e-15}
+    )
     np.testing.assert_allclose(info.log_density[0], -found.fun, rtol=1e-8)
     np.testing.assert_allclose(ravel_pytree(z)[0], found.x, atol=1e-3)
 
 
 def test_at_the_optimum_it_stays_and_says_so():
-    z, info = _maximise(_quadratic, 0.7 * jnp.ones(5), steps=30)
+    z, info = _maximize(_quadratic, 0.7 * jnp.ones(5), steps=30)
     np.testing.assert_allclose(z[0], np.full(5, 0.7), atol=1e-12)
     assert info.accept == 1.0
 
 
 def test_stopping_before_the_optimum_is_reported():
-    _, info = _maximise(_rosenbrock, -0.5 * jnp.ones(3), steps=7)
+    _, info = _maximize(_rosenbrock, -0.5 * jnp.ones(3), steps=7)
     assert info.accept == 0.0
 
 
 def test_info_is_about_the_point_returned():
-    z, info = _maximise(_rosenbrock, -0.5 * jnp.ones(3), steps=7)
+    z, info = _maximize(_rosenbrock, -0.5 * jnp.ones(3), steps=7)
     value, gradient = jax.jit(jax.value_and_grad(_rosenbrock))(z[0])
     np.testing.assert_allclose(info.log_density[0], value, rtol=1e-12)
     np.testing.assert_allclose(info.scale, np.linalg.norm(gradient), rtol=1e-10)
@@ -101,12 +109,14 @@ def test_info_is_about_the_point_returned():
 def eight():
     """Eight starts and what becomes of them together."""
     starts = 2.0 * jax.random.normal(jax.random.key(2), (8, 3))
-    return starts, jax.jit(jax.vmap(lambda start: infer.maximise(KEY, _rosenbrock, start, steps=7)))(starts)
+    return starts, jax.jit(
+        jax.vmap(lambda start: infer.maximize(KEY, _rosenbrock, start, steps=7))
+    )(starts)
 
 
 def test_vmap_gives_what_each_problem_gives_alone(eight):
     starts, (together, _) = eight
-    alone = jnp.stack([_maximise(_rosenbrock, start, steps=7)[0] for start in starts])
+    alone = jnp.stack([_maximize(_rosenbrock, start, steps=7)[0] for start in starts])
     np.testing.assert_allclose(together, alone, rtol=1e-9)
 
 
@@ -117,33 +127,35 @@ def test_the_result_is_never_worse_than_the_start(eight):
 
 def test_restarts_find_the_higher_hill():
     """From −1.5 alone the way leads up to −2."""
-    z, _ = _maximise(_two_hills, jnp.array([-1.5]), draw=_near_two, restarts=2)
+    z, _ = _maximize(_two_hills, jnp.array([-1.5]), draw=_near_two, restarts=2)
     np.testing.assert_allclose(z[0, 0], 3.0, atol=1e-5)
 
 
 @pytest.mark.parametrize("density", [_beside_nothing, _beside_a_wall])
 def test_steps_to_where_the_density_is_nan_or_zero_are_taken_back(density):
     assert not jnp.isfinite(density(jnp.array([-0.1])))
-    z, info = _maximise(density, jnp.array([0.9]))
+    z, info = _maximize(density, jnp.array([0.9]))
     np.testing.assert_allclose(z[0, 0], 0.1, rtol=1e-6)
     assert not info.diverging
 
 
 def test_a_restart_rescues_a_start_without_density():
-    z, info = _maximise(_beside_nothing, jnp.array([-1.0]), draw=_near_two, restarts=2)
+    z, info = _maximize(_beside_nothing, jnp.array([-1.0]), draw=_near_two, restarts=2)
     np.testing.assert_allclose(z[0, 0], 0.1, rtol=1e-6)
     assert not info.diverging
 
 
 def test_finding_no_density_at_all_is_reported():
-    _, info = _maximise(_beside_nothing, jnp.array([-1.0]))
+    _, info = _maximize(_beside_nothing, jnp.array([-1.0]))
     assert info.diverging
     assert info.log_density == -jnp.inf
 
 
 @pytest.fixture(scope="module")
 def counted():
-    """Two runs of one problem: reports, evaluations made, and how often the density had been traced after each."""
+    """Two runs of one problem: reports, evaluations made, and how often the density had been traced
+    after each.
+    """
     calls, traced, reports = [], [], []
 
     def density(z):
@@ -152,7 +164,7 @@ def counted():
         return _quadratic(z)
 
     for start in (jnp.zeros(1), jnp.ones(1)):
-        _, info = _maximise(density, start, draw=_near_two, restarts=2, steps=7)
+        _, info = _maximize(density, start, draw=_near_two, restarts=2, steps=7)
         jax.effects_barrier()
         reports.append((int(info.evaluations), len(calls), len(traced)))
     return reports
@@ -169,7 +181,9 @@ def test_evaluations_are_those_made(counted):
 
 
 def test_single_precision_in_gives_single_precision_out():
-    z, info = _maximise(_quadratic, jnp.zeros(1, jnp.float32), draw=_near_two, restarts=1)
+    z, info = _maximize(
+        _quadratic, jnp.zeros(1, jnp.float32), draw=_near_two, restarts=1
+    )
     assert z.dtype == jnp.float32
     np.testing.assert_allclose(z[0], [0.7], atol=1e-3)
     assert info.accept == 1.0
@@ -177,4 +191,4 @@ def test_single_precision_in_gives_single_precision_out():
 
 def test_restarts_without_a_draw_are_refused():
     with pytest.raises(ValueError, match="draw"):
-        infer.maximise(KEY, _quadratic, jnp.zeros(5), restarts=1)
+        infer.maximize(KEY, _quadratic, jnp.zeros(5), restarts=1)

@@ -1,0 +1,195 @@
+"""Posteriors as log densities over unconstrained parameters, and helpers of all methods.
+
+A method has the form method(key, log_density, start) -> (samples, Info), over pytrees of
+unconstrained arrays.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from numpyro.distributions import biject_to
+from numpyro.distributions.transforms import IdentityTransform, IndependentTransform
+
+Tree = Any  # a pytree of arrays
+LogDensity = Callable[[Tree], Float[Array, ""]]
+
+
+class Info(NamedTuple):
+    """Statistics of an inference run; s is the number of samples, 1 for an optimum."""
+
+    log_density: Float[Array, " s"]  # at each sample
+    # acceptance probability; 1 for slice sampling; optimum: converged
+    accept: Float[Array, " s"]
+    # trajectories that left the energy surface (HMC, NUTS)
+    diverging: Bool[Array, " s"]
+    # last step size, proposal scale or widths; optimum: gradient norm
+    scale: Float[Array, "..."]
+    # number of densities, or gradients for HMC, NUTS and optima
+    evaluations: Int[Array, ""]
+
+
+class Target(NamedTuple):
+    """A posterior over unconstrained parameters z.
+
+    Samplers need the density of z itself, log p(θ(z)) + log |dθ/dz|. The most probable θ must not
+    depend on the parametrization, so maximizing uses log p(θ(z)) only.
+    """
+
+    sampling: LogDensity
+    maximizing: LogDensity
+    constrain: Callable[[Tree], Tree]  # z -> θ
+    unconstrain: Callable[[Tree], Tree]  # θ -> z
+    draw: Callable[[PRNGKeyArray], Tree]  # key -> z from the prior
+    start: Tree  # z at the middle of the prior
+
+
+def target(prior: Tree, log_likelihood: LogDensity) -> Target:
+    """Create the posterior of a prior and a log likelihood of constrained parameters.
+
+    Args:
+        prior: Nested dicts of continuous NumPyro distributions.
+        log_likelihood: Function of nested dicts of the same structure.
+    """
+    transforms = _map(lambda d: biject_to(d.support), prior)
+
+    def constrain(z: Tree) -> Tree:
+        return jax.tree.map(lambda t, leaf: t(leaf), transforms, z, is_leaf=callable)
+
+    def unconstrain(params: Tree) -> Tree:
+        return jax.tree.map(
+            lambda t, leaf: t.inv(leaf), transforms, params, is_leaf=callable
+        )
+
+    def log_prior(params: Tree) -> Array:
+        return _sum(
+            lambda d, leaf: d.log_prob(leaf).sum(), is_distribution, prior, params
+        )
+
+    def log_jacobian(z: Tree, params: Tree) -> Array:
+        return _sum(
+            lambda t, a, b: t.log_abs_det_jacobian(a, b).sum(),
+            callable,
+            transforms,
+            z,
+            params,
+        )
+
+    def maximizing(z: Tree) -> Array:
+        params = constrain(z)
+        return log_prior(params) + log_likelihood(params)
+
+    def sampling(z: Tree) -> Array:
+        params = constrain(z)
+        return log_prior(params) + log_likelihood(params) + log_jacobian(z, params)
+
+    def draw(key: PRNGKeyArray) -> Tree:
+        leaves, structure = jax.tree.flatten(prior, is_leaf=is_distribution)
+        keys = jax.random.split(key, max(len(leaves), 1))
+        drawn = [d.sample(k) for d, k in zip(leaves, keys, strict=False)]
+        return unconstrain(jax.tree.unflatten(structure, drawn))
+
+    # not weakly typed: a strongly typed start would compile the program again
+    start = jax.tree.map(
+        lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype),
+        unconstrain(_map(_middle, prior)),
+    )
+    return Target(sampling, maximizing, constrain, unconstrain, draw, start)
+
+
+def _sum(
+    term: Callable[..., Array], is_leaf: Callable[[Any], bool], *trees: Tree
+) -> Array:
+    terms = jax.tree.map(term, *trees, is_leaf=is_leaf)
+    return sum(jax.tree.leaves(terms), jnp.zeros(()))
+
+
+def is_distribution(node: Any) -> bool:
+    """Return whether a node of a prior is a leaf."""
+    return isinstance(node, dist.Distribution)
+
+
+def is_unbounded_array(distribution: dist.Distribution) -> bool:
+    """Return whether a prior is one of an array of unbounded numbers."""
+    transform = biject_to(distribution.support)
+    while isinstance(transform, IndependentTransform):
+        transform = transform.base_transform
+    return isinstance(transform, IdentityTransform) and distribution.shape() != ()
+
+
+def _map(function: Callable[[Any], Any], prior: Tree) -> Tree:
+    for leaf in jax.tree.leaves(prior, is_leaf=is_distribution):
+        if (
+            not is_distribution(leaf)
+            or leaf.support.is_discrete
+            or isinstance(leaf, dist.Delta)
+        ):
+            raise ValueError(
+                f"a prior must consist of continuous NumPyro distributions; got {leaf!r}"
+            )
+    return jax.tree.map(function, prior, is_leaf=is_distribution)
+
+
+def _middle(distribution: dist.Distribution) -> Array:
+    """Return the median, else the mean, else the image of 0, as a starting point."""
+    shape = distribution.shape()
+    # these classes have no quantile function of their own
+    while isinstance(distribution, (dist.ExpandedDistribution, dist.Independent)):
+        distribution = distribution.base_dist
+    try:
+        middle = distribution.icdf(jnp.full(distribution.shape(), 0.5))
+    # some quantile functions need another library
+    except (NotImplementedError, AttributeError, ImportError):
+        middle = _mean_or_center(distribution)
+    return jnp.broadcast_to(middle, shape)
+
+
+def _mean_or_center(distribution: dist.Distribution) -> Array:
+    transform = biject_to(distribution.support)
+    center: Array = transform(jnp.zeros(transform.inverse_shape(distribution.shape())))
+    try:
+        return jnp.where(jnp.isfinite(distribution.mean), distribution.mean, center)
+    except (NotImplementedError, AttributeError):
+        return center
+
+
+def flat(
+    log_density: LogDensity, start: Tree
+) -> tuple[Callable[[Array], Array], Float[Array, " p"], Callable[[Array], Tree]]:
+    """Convert a density of pytrees to a density of vectors.
+
+    Returns:
+        The density of vectors, with −inf in place of NaN; the start as a vector; and the function
+        from vectors to pytrees.
+    """
+
+    def as_float(leaf: Any) -> Any:  # an integer leaf would make its steps integers
+        return (
+            leaf if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf * 1.0
+        )
+
+    vector, unflatten = ravel_pytree(jax.tree.map(as_float, start))
+
+    def density(z: Array) -> Array:
+        value = jnp.asarray(log_density(unflatten(z)), z.dtype)
+        if value.ndim:
+            raise ValueError(
+                f"expected the log density to return one number; got shape {value.shape}"
+            )
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    return density, vector, unflatten
+
+
+def choose(condition: Bool[Array, ""], yes: Tree, no: Tree) -> Tree:
+    """Select one of two pytrees of the same shapes by a traced condition."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def all_finite(tree: Tree) -> Bool[Array, ""]:
+    """Return whether all entries of all leaves are finite."""
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
