@@ -1,30 +1,129 @@
-"""Kernels for spaces whose parameters come and go, and for columns whose values have no order.
+"""Kernels for conditional spaces.
 
-Each embeds every column in a few Euclidean coordinates, depending on whether the column is active, and applies an
-isotropic kernel to all of them (or multiplies one factor a column). Columns lie in [0, 1], and outside `jit` a point with an
-active one elsewhere is refused; a Choice column of m options holds j/(m−1) for the j-th. `active` says which columns matter:
-a Space, which brings its categories along, or a function of a point, active(x (d,)) -> (d,) bool, such as `space.active`,
-with `categories=space.categories` where there are Choices.
+A conditional kernel embeds every column in a few Euclidean coordinates that depend on whether the
+column is active, and applies an isotropic kernel to all of them.
+Columns are in [0, 1]; outside `jit`, points with an active column elsewhere are an error. A Choice
+column of m options holds j/(m − 1) for option j.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
-from jax import Array
+from jaxtyping import Array, Float
 
-from bonas.gp.kernel import Kernel, Params, check_kernel, gram
-from bonas.gp.kernels import matern52
-from bonas.gp.priors import Middle
-from bonas.gp.relevance import Active, check_cube, check_relevance, columns_of, relevance
-from bonas.linalg import sine_and_cosine
+from bonas.fast_trigonometry import sine_and_cosine
+from bonas.gp.active_columns import (
+    Active,
+    active_mask,
+    check_active,
+    check_unit_cube,
+    resolve_active,
+)
+from bonas.gp.default_priors import Middle
+from bonas.gp.kernel import Kernel, Params, Prior, check_kernel, gram
+from bonas.gp.one_hot_columns import check_width, indicator_of
+from bonas.gp.stationary import matern52
 
-# Of some of the parameters, for points of d columns.
-Prior = Callable[[int], Params]
+
+@dataclass(frozen=True)
+class Embedding:
+    """The embedding of one column by a conditional kernel.
+
+    Attributes:
+        prior: Function from the number of columns d to priors of the parameters.
+        numbers: Function (params, x (d,), active (d,)) -> (d, 2), coordinates of all numbers.
+        option: Function (params, column, indicator (m,), active ()) -> coordinates of a Choice.
+    """
+
+    prior: Prior
+    numbers: Callable[[Params, Array, Array], Array]
+    option: Callable[[Params, int, Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class ConditionalKernel(Kernel):
+    """An isotropic kernel of the embedded columns."""
+
+    embedding: Embedding
+    active: Active
+    base: Kernel
+    categories: tuple[int, ...] = ()
+    own_prior: Prior | None = None
+
+    def prior(self, d: int) -> Params:
+        check_active(self.active, d)
+        check_width(self.categories, d)
+        shared = dict(self.base.prior(1))
+        shared.pop("lengthscale", None)
+        default = {**shared, **self.embedding.prior(d)}
+        own = self.own_prior(d) if self.own_prior else {}
+        unknown = [name for name in own if name not in default]
+        if unknown:
+            raise ValueError(
+                f"the kernel has the parameters {', '.join(default)}; "
+                f"the prior names {unknown[0]!r}, which is not one of them"
+            )
+        return {**default, **own}
+
+    def value(self, params: Params, a: Array, b: Array) -> Array:
+        unscaled = {**params, "lengthscale": 1.0}
+        return self.base.value(unscaled, self._embed(params, a), self._embed(params, b))
+
+    def gram(self, params: Params, a: Array, b: Array) -> Array:
+        rows = jax.vmap(partial(self._embed, params))
+        return gram(self.base, {**params, "lengthscale": 1.0}, rows(a), rows(b))
+
+    def check(self, x: np.ndarray) -> None:
+        check_unit_cube(self.active, x)
+
+    def _embed(self, params: Params, x: Array) -> Array:
+        """Return all coordinates of a point in one vector."""
+        if any(self.categories):
+            return jnp.concatenate(self.embed_columns(params, x))
+        return self.embedding.numbers(params, x, self._mask(x)).reshape(-1)
+
+    def embed_columns(self, params: Params, x: Array) -> list[Array]:
+        """Return the coordinates of each column: numbers first, then options."""
+        mask = self._mask(x)
+        pairs = self.embedding.numbers(params, x, mask)
+        categories = self.categories or (0,) * len(x)
+        numbers = [pairs[i] for i, m in enumerate(categories) if not m]
+        options = [
+            self.embedding.option(params, i, indicator_of(x[i], m), mask[i])
+            for i, m in enumerate(categories)
+            if m
+        ]
+        return numbers + options
+
+    def _mask(self, x: Array) -> Array:
+        mask = active_mask(self.active, x)
+        check_width(self.categories, len(x))
+        return mask
+
+
+def conditional(
+    embedding: Embedding,
+    active: Active,
+    base: Kernel | None,
+    *,
+    categories: tuple[int, ...],
+    product: bool,
+    prior: Prior | None,
+) -> Kernel:
+    """Create a conditional kernel after checking its arguments; see `arc`."""
+    from bonas.gp.conditional_variants import ProductConditionalKernel
+
+    function, options = resolve_active(active, categories)
+    base = matern52() if base is None else base
+    check_kernel(base)
+    kind = ProductConditionalKernel if product else ConditionalKernel
+    return kind(embedding, function, base, options, prior)
 
 
 def arc(
@@ -35,256 +134,69 @@ def arc(
     product: bool = False,
     prior: Prior | None = None,
 ) -> Kernel:
-    """The arc kernel: an active column lies on an arc of radius omega and angle pi·rho, an inactive one at its centre.
+    """Create the arc kernel of conditional spaces (Swersky et al. 2014, eqs. 3 and 4).
 
-    Swersky et al. 2014, eqs. 3 and 4; the distance between two active values is 2 omega |sin(pi rho Δ/2)|, and omega
-    when one is inactive. `base` is any isotropic kernel with a `lengthscale` (default Matérn 5/2, as in the paper).
-    categories (`space.categories`) gives Choice columns the distance of Hutter & Osborne 2013 (see `options_on_sphere`).
-    product multiplies one factor a column instead of embedding all jointly; for the squared exponential it is the same (R-X2).
-    prior: prior(d) -> {name: distribution} in place of the default one of some parameters, here and below.
-    Parameters: variance, omega (d,) > 0, rho (d,) in [0, 1], and what else the base has.
+    An active column is on an arc of radius omega and angle pi · rho, an inactive one at its center:
+    two active values are 2 omega |sin(pi rho Δ/2)| apart, an active and an inactive one omega.
+    Parameters: variance, omega (d,) > 0, rho (d,) in [0, 1], and the parameters of the base
+    except `lengthscale`.
+
+    Args:
+        active: A Space, or a function active(x (d,)) -> (d,) bool, such as `space.active`.
+        base: An isotropic kernel with a `lengthscale` (default: Matérn 5/2, as in the paper).
+        categories: The options of each column (`space.categories`), if `active` is a function.
+            Choice columns have the distance of Hutter & Osborne 2013 (see `options_on_sphere`).
+        product: Multiply one factor per column instead of embedding all columns jointly; for the
+            squared exponential this is the same.
+        prior: Function from d to {name: distribution}, which replaces defaults of some parameters.
     """
-    return _conditional("arc", *columns_of(active, categories), base or matern52(), product, prior)
+    return conditional(
+        _ARC, active, base, categories=categories, product=product, prior=prior
+    )
 
 
-def box(
-    active: Active,
-    base: Kernel | None = None,
-    *,
-    categories: tuple[int, ...] = (),
-    product: bool = False,
-    prior: Prior | None = None,
-) -> Kernel:
-    """The box kernel: an active column at (x/lengthscale, 0), an inactive one at (default/lengthscale, distance).
+def angle_prior(d: int) -> dist.Distribution:
+    """Return a prior of rho that is low at both ends.
 
-    From the code of Swersky et al. (`covBox`, R-S3; the paper only names it, R-X3). Where everything is active it is the
-    base kernel with one length scale a column. Parameters: variance, lengthscale (d,), default (d,), distance (d,) > 0.
-    An inactive Choice is equally far from all its options.
+    Under a flat prior and few data the most probable angles are 0 or π, and searches of a table
+    with 24 columns ended twice as far from its minimum.
     """
-    return _conditional("box", *columns_of(active, categories), base or matern52(), product, prior)
-
-
-def wedge(
-    active: Active,
-    base: Kernel | None = None,
-    *,
-    categories: tuple[int, ...] = (),
-    product: bool = False,
-    prior: Prior | None = None,
-) -> Kernel:
-    """The wedge kernel: an active column lies on the edge of a triangle opposite the corner where inactive ones are.
-
-    After Horn et al. 2019 (GECCO): the two sides from that corner have lengths `low` and `high` and enclose pi·rho, so the
-    distance to "inactive" may differ between the ends of the range; the arc kernel's is the same everywhere.
-    Parameters: variance, low (d,) > 0, high (d,) > 0, rho (d,) in [0, 1]. Choice columns as in `arc`, of radius `low`.
-    """
-    return _conditional("wedge", *columns_of(active, categories), base or matern52(), product, prior)
-
-
-def one_hot(categories: tuple[int, ...], kernel: Kernel) -> Kernel:
-    """Any kernel of numbers, on points whose Choice columns are replaced by one coordinate an option, 1/√2 or 0.
-
-    Different options are then at distance 1 from each other, in no order. The kernel's per-column parameters have one
-    entry for each number and one for each option.
-    """
-    return _one_hot(tuple(categories), kernel)
-
-
-def without_order(kernel: Kernel, categories: tuple[int, ...]) -> Kernel:
-    """The kernel for points of a space with these `space.categories`: any kernel, and no Choice column is taken for a number.
-
-    A kernel that knows the categories is returned as it is, one of numbers is wrapped in `one_hot`, and one that was told
-    something else, such as `gp.arc(space.active)` without `categories=space.categories`, is refused.
-    """
-    categories = tuple(categories)
-    if not any(categories) or kernel.categories == categories:
-        return kernel
-    if kernel.rebuild is not None:
-        return dataclasses.replace(kernel.rebuild(without_order, categories), categories=categories)
-    if kernel.categories is not None:
-        raise ValueError(f"this space has categories {categories}, the kernel was made for {kernel.categories or 'none'}")
-    return one_hot(categories, kernel)
-
-
-@cache
-def _one_hot(categories: tuple[int, ...], kernel: Kernel) -> Kernel:
-    if kernel.categories is not None:
-        raise ValueError("this kernel is told about categories by its own `categories=` argument")
-    width = sum(max(m, 1) for m in categories)
-
-    def check_width(d):
-        if d != len(categories):
-            raise ValueError(f"categories describe {len(categories)} columns, the points have {d}")
-
-    def features(x):
-        check_width(len(x))
-        return jnp.concatenate([_indicator(x[i], m) / 2**0.5 if m else x[i : i + 1] for i, m in enumerate(categories)])
-
-    def prior(d):
-        check_width(d)
-        return kernel.prior(width)
-
-    def value(params, a, b):
-        return kernel.value(params, features(a), features(b))
-
-    def matrix(params, a, b):
-        rows = jax.vmap(features)
-        return gram(kernel, params, rows(a), rows(b))
-
-    return Kernel(prior, value, matrix, categories)
-
-
-def _indicator(x: Array, m: int) -> Array:
-    """The unit vector (m,) of the option that column value x stands for."""
-    return (jnp.round(x * (m - 1)).astype(int) == jnp.arange(m)).astype(x.dtype)
-
-
-def options_on_sphere(omega: Array, rho: Array, indicator: Array, on: Array) -> Array:
-    """An option as a point (m,) at distance omega from the origin, where an inactive Choice lies.
-
-    Two options are √2 omega rho / √(1 + (m−1)(1−rho)²) apart: Hutter & Osborne 2013, with the square root that their
-    text omits (R-S8).
-    """
-    m = len(indicator)
-    point = indicator + (1.0 - rho) * (1.0 - indicator)
-    return jnp.where(on, omega, 0.0) * point / jnp.sqrt(1.0 + (m - 1) * (1.0 - rho) ** 2)
-
-
-def _angles(d):
-    """Low at both ends, where a flat prior leaves no optimum inside: with few data the most probable angles were then 0 or π,
-    and searches of a table of 24 columns ended twice as far from its minimum."""
     return Middle().expand([d])
 
 
-def _arc_prior(d):
-    return {
-        "omega": dist.LogNormal(math.log(2.0) - 0.5 * math.log(d), 1.0).expand([d]),
-        "rho": _angles(d),
-    }
+def _arc_prior(d: int) -> Params:
+    radius = dist.LogNormal(math.log(2.0) - 0.5 * math.log(d), 1.0).expand([d])
+    return {"omega": radius, "rho": angle_prior(d)}
 
 
-def _arc_numbers(params, x, on):
+def _arc_numbers(params: Params, x: Array, active: Array) -> Array:
     sine, cosine = sine_and_cosine(jnp.pi * params["rho"] * x)
-    radius = jnp.where(on, params["omega"], 0.0)
+    radius = jnp.where(active, params["omega"], 0.0)
     return jnp.stack([radius * sine, radius * cosine], axis=-1)
 
 
-def _arc_option(params, i, indicator, on):
-    return options_on_sphere(params["omega"][i], params["rho"][i], indicator, on)
+def _arc_option(params: Params, i: int, indicator: Array, active: Array) -> Array:
+    return options_on_sphere(params["omega"][i], params["rho"][i], indicator, active)
 
 
-def _box_prior(d):
-    return {
-        "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 1.0).expand([d]),
-        "default": dist.Normal(0.5, 0.5).expand([d]),
-        "distance": dist.LogNormal(math.log(2.0) - 0.5 * math.log(d), 1.0).expand([d]),
-    }
+_ARC = Embedding(_arc_prior, _arc_numbers, _arc_option)
 
 
-def _box_numbers(params, x, on):
-    place = jnp.where(on, x, params["default"]) / params["lengthscale"]
-    return jnp.stack([place, jnp.where(on, 0.0, params["distance"])], axis=-1)
+def options_on_sphere(
+    omega: Float[Array, ""],
+    rho: Float[Array, ""],
+    indicator: Float[Array, " m"],
+    active: Array,
+) -> Float[Array, " m"]:
+    """Embed an option at distance omega from the origin, where an inactive Choice is.
 
-
-def _box_option(params, i, indicator, on):
-    place = jnp.where(on, indicator, 1.0 / len(indicator)) / (2**0.5 * params["lengthscale"][i])
-    return jnp.append(place, jnp.where(on, 0.0, params["distance"][i]))
-
-
-def _wedge_prior(d):
-    side = dist.LogNormal(math.log(2.0) - 0.5 * math.log(d), 1.0).expand([d])
-    return {"low": side, "high": side, "rho": _angles(d)}
-
-
-def _wedge_numbers(params, x, on):
-    low, high, angle = params["low"], params["high"], jnp.pi * params["rho"]
-    along = low + x * (high * jnp.cos(angle) - low)
-    across = x * high * jnp.sin(angle)
-    return jnp.where(on[:, None], jnp.stack([along, across], axis=-1), 0.0)
-
-
-def _wedge_option(params, i, indicator, on):
-    return options_on_sphere(params["low"][i], params["rho"][i], indicator, on)
-
-
-_FORMS = {
-    "arc": (_arc_prior, _arc_numbers, _arc_option),
-    "box": (_box_prior, _box_numbers, _box_option),
-    "wedge": (_wedge_prior, _wedge_numbers, _wedge_option),
-}
-
-
-@cache
-def _conditional(
-    form: str, columns: Active, categories: tuple[int, ...], base: Kernel, product: bool, own_prior: Prior | None
-) -> Kernel:
-    check_kernel(base)
-    relevant = relevance(columns)
-    place_prior, numbers, option = _FORMS[form]
-    number_columns = [i for i, m in enumerate(categories) if not m]
-    choice_columns = [i for i, m in enumerate(categories) if m]
-
-    def check_width(d):
-        if categories and len(categories) != d:
-            raise ValueError(f"categories describe {len(categories)} columns, the points have {d}")
-
-    def prior(d):
-        check_relevance(columns, d)
-        check_width(d)
-        shape = {name: distribution for name, distribution in base.prior(1).items() if name != "lengthscale"}
-        priors = {**shape, **place_prior(d)}
-        own = own_prior(d) if own_prior else {}
-        unknown = [name for name in own if name not in priors]
-        if unknown:
-            raise ValueError(f"this kernel has the parameters {', '.join(priors)}; {unknown[0]!r} is none of them")
-        return {**priors, **own}
-
-    def active(x: Array) -> Array:
-        on = relevant(x)
-        check_width(len(x))
-        return on
-
-    def blocks(params: Params, x: Array) -> list[Array]:
-        """One vector a column."""
-        on = active(x)
-        pairs = numbers(params, x, on)
-        plain = number_columns if categories else range(len(x))
-        options = [option(params, i, _indicator(x[i], categories[i]), on[i]) for i in choice_columns]
-        return [pairs[i] for i in plain] + options
-
-    def embed(params: Params, x: Array) -> Array:
-        if choice_columns:
-            return jnp.concatenate(blocks(params, x))
-        return numbers(params, x, active(x)).reshape(-1)
-
-    def joint(params: Params) -> Params:
-        return {**params, "lengthscale": 1.0}
-
-    def factor(params: Params) -> Params:
-        return {**params, "lengthscale": 1.0, "variance": 1.0}
-
-    def value(params, a, b):
-        if not product:
-            return base.value(joint(params), embed(params, a), embed(params, b))
-        factors = [base.value(factor(params), p, q) for p, q in zip(blocks(params, a), blocks(params, b), strict=True)]
-        return params["variance"] * jnp.prod(jnp.stack(factors))
-
-    def matrix(params, a, b):
-        if not product:
-            rows = jax.vmap(lambda x: embed(params, x))
-            return gram(base, joint(params), rows(a), rows(b))
-        split = jax.vmap(lambda x: blocks(params, x))
-        widths: dict[int, list] = {}
-        for p, q in zip(split(a), split(b), strict=True):
-            widths.setdefault(p.shape[1], []).append((p, q))
-
-        def times(result, pair):
-            return result * gram(base, factor(params), *pair), None
-
-        # a loop over columns of one width: one after the other they would take minutes to compile
-        result = jnp.full((len(a), len(b)), params["variance"])
-        for pairs in widths.values():
-            result, _ = jax.lax.scan(times, result, tuple(jnp.stack(each) for each in zip(*pairs, strict=True)))
-        return result
-
-    return Kernel(prior, value, matrix, categories, check=partial(check_cube, columns))
+    Two options are √2 omega rho / √(1 + (m−1)(1−rho)²) apart: Hutter & Osborne 2013, with the
+    square root that their text omits.
+    """
+    m = len(indicator)
+    point = indicator + (1.0 - rho) * (1.0 - indicator)
+    return (
+        jnp.where(active, omega, 0.0)
+        * point
+        / jnp.sqrt(1.0 + (m - 1) * (1.0 - rho) ** 2)
+    )

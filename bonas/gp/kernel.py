@@ -1,73 +1,105 @@
-"""What a kernel is: a covariance function of two points, with a prior over its parameters.
+"""The interface of kernels: a covariance function with a prior over its parameters.
 
-A kernel sees two points; batching is `vmap`, in one place (`gram`). `gp.Kernel(prior, value)` from a notebook cell works
-wherever a built-in does.
+A kernel is a function of two points; `gram` applies it to all pairs by `vmap`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Float
 
-Params = dict[str, Any]
+Params = dict[str, Any]  # names to arrays, or to the Params of a part
+Prior = Callable[[int], Params]  # number of columns -> {name: NumPyro distribution}
+Points = Any  # an array of JAX or NumPy, (n, d)
+Covariance = Callable[[Params, Points, Points], Array]
 
 
-@jax.tree_util.register_static
-@dataclass(frozen=True)
 class Kernel:
-    """A covariance function and a prior over its parameters. Static: it may be passed to any jitted function.
+    """A covariance function with a prior over its parameters.
 
-    prior: prior(d) -> {name: NumPyro distribution} for points of d columns; the support is the constraint. A plain dict
-        is accepted where d does not matter.
-    value: value(params, a, b) -> () for two points a, b of shape (d,).
-    gram: gram(params, a (n, d), b (m, d)) -> (n, m), optional: the same numbers, faster.
-    categories: how many options each column has, 0 for numbers, if the kernel compares options by identity; None if it
-        takes every column for a number (see `gp.without_order`).
-    rebuild: for kernels made of others: rebuild(change, categories) is the same composition of change(part, categories
-        of the part's columns).
-    check: check(x (n, d)) is a ValueError where a point is not one that the kernel is for; called outside `jit` alone.
+    Make one from functions, ``gp.Kernel(prior={"scale": dist.HalfNormal(1.0)}, value=brownian)``,
+    or subclass it as a frozen dataclass with methods of the same names, as the built-in kernels
+    do. Kernels are static: they may be passed to any jitted function.
+
+    Attributes:
+        prior: Function from the number of columns d to {name: NumPyro distribution}. The support of
+            a distribution is the constraint of its parameter. ``Kernel(...)`` also takes a dict.
+        value: Function (params, a (d,), b (d,)) -> (), the covariance of two points.
+        gram: Optional faster function (params, a (n, d), b (m, d)) -> (n, m) of the same values.
+        categories: The number of options of each column, 0 for numbers, if the kernel compares
+            options by identity; None if it treats every column as a number.
+        one_hot: Whether searches apply `gp.one_hot` to the kernel in spaces with Choices, as the
+            built-in kernels of numbers ask. Otherwise the kernel gets the columns of the space, in
+            which option i of m is i / (m − 1).
     """
 
-    prior: Callable[[int], Params]
-    value: Callable[[Params, Array, Array], Array]
-    gram: Callable[[Params, Array, Array], Array] | None = None
+    prior: Prior
+    value: Covariance
+    gram: Covariance | None = None
     categories: tuple[int, ...] | None = None
-    rebuild: Callable[[Callable, tuple[int, ...]], "Kernel"] | None = None
-    check: Callable[[np.ndarray], None] | None = None
+    one_hot: bool = False
 
-    def __post_init__(self):
-        if isinstance(self.prior, dict):
-            given = dict(self.prior)
-            object.__setattr__(self, "prior", lambda d: given)
+    def __new__(cls, *args: Any, **kwargs: Any) -> "Kernel":
+        from bonas.gp.function_kernel import FunctionKernel
+
+        return super().__new__(FunctionKernel if cls is Kernel else cls)
+
+    def __init_subclass__(cls) -> None:
+        jax.tree_util.register_static(cls)
+
+    def check(self, x: np.ndarray) -> None:
+        """Raise a ValueError if points (n, d) are outside the domain of the kernel."""
+
+    def with_categories(self, categories: tuple[int, ...]) -> "Kernel":
+        """Return the kernel for points with these options per column; see `gp.without_order`."""
+        from bonas.gp.one_hot_columns import one_hot
+
+        if self.categories is not None:
+            raise ValueError(
+                f"the space has categories {categories}, but the kernel was made for "
+                f"{self.categories or 'none'}; pass categories=space.categories to the kernel"
+            )
+        return one_hot(categories, self) if self.one_hot else self
 
     def __add__(self, other: "Kernel") -> "Kernel":
-        from bonas.gp.kernels import add
+        from bonas.gp.composite_kernels import add
 
         return add(self, other)
 
     def __mul__(self, other: "Kernel") -> "Kernel":
-        from bonas.gp.kernels import multiply
+        from bonas.gp.composite_kernels import multiply
 
         return multiply(self, other)
 
 
-def gram(kernel: Kernel, params: Params, a: Array, b: Array) -> Array:
-    """The matrix k(a_i, b_j) (n, m) for points a (n, d) and b (m, d)."""
+def as_prior(prior: Prior | Params) -> Prior:
+    """Return a prior as a function of the number of columns; a dict applies to any number."""
+    if isinstance(prior, dict):
+        fixed = dict(prior)
+        return lambda d: fixed
+    return prior
+
+
+def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "n m"]:
+    """Return the matrix k(a_i, b_j) for points a (n, d) and b (m, d)."""
     check_kernel(kernel)
     if jnp.ndim(a) != 2 or jnp.ndim(b) != 2 or jnp.shape(a)[1] != jnp.shape(b)[1]:
-        raise ValueError(f"expected points of shapes (n, d) and (m, d); got {jnp.shape(a)} and {jnp.shape(b)}")
+        raise ValueError(
+            f"expected points of shapes (n, d) and (m, d); got {jnp.shape(a)} and {jnp.shape(b)}"
+        )
     check_points(kernel, a, b)
     if kernel.gram is not None:
         return kernel.gram(params, a, b)
     return jax.vmap(lambda p: jax.vmap(lambda q: _value(kernel, params, p, q))(b))(a)
 
 
-def variances(kernel: Kernel, params: Params, x: Array) -> Array:
-    """k(x_i, x_i) (m,)."""
+def variances(
+    kernel: Kernel, params: Params, x: Float[Array, "m d"]
+) -> Float[Array, " m"]:
+    """Return k(x_i, x_i)."""
     return jax.vmap(lambda p: _value(kernel, params, p, p))(x)
 
 
@@ -75,42 +107,58 @@ def _value(kernel: Kernel, params: Params, a: Array, b: Array) -> Array:
     value = kernel.value(params, a, b)
     if jnp.shape(value) != ():
         raise ValueError(
-            f"a kernel's value is one number for two points; this one has shape {jnp.shape(value)}: is a .sum() missing?"
+            "expected the kernel to return one number for two points; "
+            f"got shape {jnp.shape(value)}; a sum over columns may be missing"
         )
     return value
 
 
-def check_kernel(kernel) -> None:
-    """A ValueError in the caller's words where something else was given for a kernel."""
+def check_kernel(kernel: Any) -> None:
+    """Raise a ValueError unless the argument is a kernel."""
     if isinstance(kernel, Kernel):
         return
     hint = ": call it, as in gp.matern52()" if callable(kernel) else ""
     raise ValueError(f"expected a kernel, such as gp.matern52(); got {kernel!r}{hint}")
 
 
-def check_points(kernel: Kernel, *points: Array | np.ndarray) -> None:
-    """A ValueError where known points are none that the kernel is for; traced ones are not looked at."""
+def check_prior(prior: Any) -> None:
+    """Raise a TypeError if a prior is not a function of the number of columns."""
+    if not callable(prior):
+        raise TypeError(
+            "prior must be a function of the number of columns, such as gp.priors.log_normal; got "
+            f"{type(prior).__name__}. For a prior that is a dict, write lambda d: {{...}}"
+        )
+
+
+def check_points(kernel: Kernel, *points: Points) -> None:
+    """Raise a ValueError if points are outside the kernel's domain; traced points are skipped."""
     for x in points:
-        if kernel.check is not None and not isinstance(x, jax.core.Tracer):
+        if not isinstance(x, jax.core.Tracer):
             kernel.check(np.asarray(x))
 
 
 def check_params(kernel: Kernel, params: Params, d: int) -> None:
-    """A ValueError that names what is missing from, or of the wrong shape in, the parameters of a kernel."""
+    """Raise a ValueError if a parameter of the kernel is missing or has the wrong shape."""
     _compare("kernel", kernel.prior(d), params)
 
 
-def _compare(where: str, expected, given) -> None:
+def _compare(where: str, expected: Any, given: Any) -> None:
     if not isinstance(expected, dict):
         shape = expected.shape()
         if jnp.shape(given) not in ((), shape):
             raise ValueError(
-                f"{where} has shape {jnp.shape(given)}; expected {shape} (samples of parameters: gp.condition_all)"
+                f"{where} has shape {jnp.shape(given)}; expected {shape} "
+                "(for several samples of the parameters use gp.condition_all)"
             )
         return
-    missing = [name for name in expected if not isinstance(given, dict) or name not in given]
+    missing = [
+        name for name in expected if not isinstance(given, dict) or name not in given
+    ]
     if missing:
         names = list(given) if isinstance(given, dict) else given
-        raise ValueError(f"{where} needs the parameters {', '.join(expected)}; {missing[0]!r} is not among {names}")
+        raise ValueError(
+            f"{where} needs the parameters {', '.join(expected)}; "
+            f"{missing[0]!r} is not among {names}"
+        )
     for name, part in expected.items():
         _compare(f"{where} parameter {name!r}", part, given[name])

@@ -1,65 +1,57 @@
-"""Prior means: a number for each point, which may depend on parameters to be inferred or on the data."""
+"""Other prior means: a known constant, a learned constant, and Wilton's."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
-import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax import Array
+from jaxtyping import Array
 
 from bonas.data import Dataset
+from bonas.gp.kernel import Params
+from bonas.gp.mean import Mean
 
 
-@jax.tree_util.register_static
 @dataclass(frozen=True)
-class Mean:
-    """A prior mean. Static: it may be passed to any jitted function.
+class _Constant:
+    level: float
 
-    value: value(params, data, x) -> () for cleaned data and one point x of shape (d,).
-    prior: prior(d) -> {name: NumPyro distribution}, or a plain dict; empty where there is nothing to infer.
-    """
-
-    value: Callable[[dict, Dataset, Array], Array]
-    prior: Callable[[int], dict] = lambda d: {}
-
-    def __post_init__(self):
-        if isinstance(self.prior, dict):
-            given = dict(self.prior)
-            object.__setattr__(self, "prior", lambda d: given)
-
-
-def _zero(params, data, x):
-    return jnp.zeros((), x.dtype)
-
-
-# Zero everywhere, which suits standardised values: Twist, Section 3.5.
-zero = Mean(_zero)
+    def __call__(self, params: Params, data: Dataset, x: Array) -> Array:
+        return jnp.asarray(self.level, x.dtype)
 
 
 def constant(value: float) -> Mean:
-    """The same known number everywhere."""
-    return _constant(float(value))
+    """Create a constant mean with a known value."""
+    return Mean(_Constant(float(value)))
 
 
-@cache
-def _constant(value: float) -> Mean:
-    return Mean(lambda params, data, x: jnp.asarray(value, x.dtype))
+@dataclass(frozen=True)
+class _NormalPrior:
+    scale: float
+
+    def __call__(self, d: int) -> Params:
+        return {"constant": dist.Normal(0.0, self.scale)}
 
 
-@cache
+def _learned_constant(params: Params, data: Dataset, x: Array) -> Array:
+    level: Array = params["constant"]
+    return level
+
+
 def learned_constant(scale: float = 1.0) -> Mean:
-    """An unknown constant with prior N(0, scale²): params {"constant": ...}."""
-    return Mean(lambda params, data, x: params["constant"], lambda d: {"constant": dist.Normal(0.0, scale)})
+    """Create a constant mean with an inferred value; its parameter "constant" is N(0, scale²)."""
+    return Mean(_learned_constant, _NormalPrior(float(scale)))
 
 
-def _wilton(params, data, x):
-    observed, y = data.mask[:, 0], data.y[:, 0]
+def _wilton(params: Params, data: Dataset, x: Array) -> Array:
+    observed = data.mask[:, 0]
+    y = data.y[:, 0]
     lowest = jnp.min(jnp.where(observed, y, jnp.inf))
     average = jnp.sum(jnp.where(observed, y, 0.0)) / jnp.maximum(observed.sum(), 1)
-    return jnp.where(observed.any(), 0.5 * (jnp.where(observed.any(), lowest, 0.0) + average), 0.0)
+    return jnp.where(
+        observed.any(), 0.5 * (jnp.where(observed.any(), lowest, 0.0) + average), 0.0
+    )
 
 
-# Half-way between the lowest value and the average: Wilton 2020, eq. 7. Lower than the average, so that a minimiser explores.
+# The midpoint of the lowest value and the average (Wilton 2020, eq. 7). It is below the average, so
+# that a minimizer explores.
 wilton = Mean(_wilton)

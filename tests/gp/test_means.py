@@ -19,6 +19,16 @@ def test_a_mean_from_a_notebook_cell_that_depends_on_the_point():
     def slope(params, data, x):
         return 2.0 * x.sum()
 
-    data = bonas.dataset([[0.1], [0.7]], [0.2, 1.4])  # exactly on the line: nothing is left for the GP
-    posterior = gp.condition(gp.se(), {"variance": 1.0, "lengthscale": 0.2}, data, noise=1e-4, mean=gp.Mean(slope))
-    np.testing.assert_allclose(gp.predict(posterior, jnp.array([[0.5]])).mean, 1.0, rtol=1e-12)
+    data = bonas.dataset(
+        [[0.1], [0.7]], [0.2, 1.4]
+    )  # exactly on the line: nothing is left for the GP
+    posterior = gp.condition(
+        gp.se(),
+        {"variance": 1.0, "lengthscale": 0.2},
+        data,
+        noise=1e-4,
+        mean=gp.Mean(slope),
+    )
+    np.testing.assert_allclose(
+        gp.predict(posterior, jnp.array([[0.5]])).mean, 1.0, rtol=1e-12
+    )

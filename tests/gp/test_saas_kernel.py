@@ -13,15 +13,25 @@ PARAMS = {"variance": 1.3, "tau": 0.2, "local": jnp.array([3.0, 1e-6, 40.0, 0.5]
 
 def test_it_is_a_matern_kernel_of_inverse_squared_length_scales():
     plain = {"variance": 1.3, "lengthscale": 1.0 / jnp.sqrt(0.2 * PARAMS["local"])}
-    np.testing.assert_allclose(gp.gram(gp.saas(), PARAMS, X, X), gp.gram(gp.matern52(), plain, X, X), rtol=1e-11)
-    np.testing.assert_allclose(gp.inverse_squares(PARAMS), plain["lengthscale"] ** -2.0, rtol=1e-12)
+    np.testing.assert_allclose(
+        gp.gram(gp.saas(), PARAMS, X, X),
+        gp.gram(gp.matern52(), plain, X, X),
+        rtol=1e-11,
+    )
+    np.testing.assert_allclose(
+        gp.inverse_squares(PARAMS), plain["lengthscale"] ** -2.0, rtol=1e-12
+    )
 
 
 def test_its_scales_are_half_cauchy():
     """2 scale / (π (scale² + v²)): 0.1 for all columns together, 1 for each."""
     prior, v = gp.saas().prior(3), jnp.array([0.05, 1.0, 30.0])
-    np.testing.assert_allclose(prior["tau"].log_prob(v), np.log(0.2 / (np.pi * (0.01 + v**2))), rtol=1e-9)
-    np.testing.assert_allclose(prior["local"].log_prob(v), np.log(2.0 / (np.pi * (1.0 + v**2))), rtol=1e-9)
+    np.testing.assert_allclose(
+        prior["tau"].log_prob(v), np.log(0.2 / (np.pi * (0.01 + v**2))), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        prior["local"].log_prob(v), np.log(2.0 / (np.pi * (1.0 + v**2))), rtol=1e-9
+    )
 
 
 @pytest.mark.slow

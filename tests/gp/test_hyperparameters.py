@@ -10,11 +10,21 @@ import bonas
 from bonas import gp, infer
 
 METHODS = {
-    "maximise": lambda key, target: infer.maximise(key, target.maximising, target.start, draw=target.draw, restarts=2),
-    "slice": lambda key, target: infer.slice_sample(key, target.sampling, target.start, samples=40, burn=10),
-    "metropolis": lambda key, target: infer.metropolis(key, target.sampling, target.start, samples=40, burn=200),
-    "hmc": lambda key, target: infer.hmc(key, target.sampling, target.start, samples=40, burn=60),
-    "nuts": lambda key, target: infer.nuts(key, target.sampling, target.start, samples=40, burn=60),
+    "maximize": lambda key, target: infer.maximize(
+        key, target.maximizing, target.start, draw=target.draw, restarts=2
+    ),
+    "slice": lambda key, target: infer.slice_sample(
+        key, target.sampling, target.start, samples=40, burn=10
+    ),
+    "metropolis": lambda key, target: infer.metropolis(
+        key, target.sampling, target.start, samples=40, burn=200
+    ),
+    "hmc": lambda key, target: infer.hmc(
+        key, target.sampling, target.start, samples=40, burn=60
+    ),
+    "nuts": lambda key, target: infer.nuts(
+        key, target.sampling, target.start, samples=40, burn=60
+    ),
 }
 
 
@@ -29,7 +39,7 @@ def paths(n, scale, noise, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_kernel_from_a_notebook_cell_works_with_every_method(method):
-    """The kernel of the front door, unchanged: its scale, 2, is recovered from 60 points to within a factor."""
+    """A kernel made of functions: its scale, 2, is recovered from 60 points to a factor."""
     mine = gp.Kernel(prior={"scale": dist.HalfNormal(1.0)}, value=brownian)
     data = paths(60, scale=2.0, noise=1e-2, seed=0)
     target = gp.hyperposterior(mine, data)
@@ -47,19 +57,34 @@ def test_a_kernel_from_a_notebook_cell_works_with_every_method(method):
 @pytest.mark.slow
 def test_the_log_density_is_prior_plus_evidence():
     data = paths(12, scale=1.0, noise=1e-2, seed=1)
-    target = gp.hyperposterior(gp.se(gp.priors.half_cauchy), data, noise=gp.priors.half_cauchy_noise)
-    params = {"kernel": {"variance": jnp.array(0.7), "lengthscale": jnp.array([0.3])}, "noise": jnp.array(0.02), "mean": {}}
-    cov = 0.7 * np.exp(-0.5 * (data.x[:12] - data.x[:12].T) ** 2 / 0.3**2) + 0.02 * np.eye(12)
+    target = gp.hyperposterior(
+        gp.se(gp.priors.half_cauchy), data, noise=gp.priors.half_cauchy_noise
+    )
+    params = {
+        "kernel": {"variance": jnp.array(0.7), "lengthscale": jnp.array([0.3])},
+        "noise": jnp.array(0.02),
+        "mean": {},
+    }
+    cov = 0.7 * np.exp(
+        -0.5 * (data.x[:12] - data.x[:12].T) ** 2 / 0.3**2
+    ) + 0.02 * np.eye(12)
     evidence = scipy.stats.multivariate_normal(np.zeros(12), cov).logpdf(data.y[:12, 0])
     prior = scipy.stats.halfcauchy.logpdf([0.7, 0.3, 0.02]).sum()
-    np.testing.assert_allclose(target.maximising(target.unconstrain(params)), evidence + prior, rtol=1e-10)
+    np.testing.assert_allclose(
+        target.maximizing(target.unconstrain(params)), evidence + prior, rtol=1e-10
+    )
 
 
 def test_known_noise_is_not_inferred():
     data = paths(12, scale=1.0, noise=1e-2, seed=1)
     target = gp.hyperposterior(gp.se(), data, noise=1e-2)
     assert "noise" not in target.start
-    posterior = gp.condition_all(gp.se(), jax.tree.map(lambda z: z[None], target.constrain(target.start)), data, noise=1e-2)
+    posterior = gp.condition_all(
+        gp.se(),
+        jax.tree.map(lambda z: z[None], target.constrain(target.start)),
+        data,
+        noise=1e-2,
+    )
     assert posterior.alpha.shape == (1, 20)
 
 
@@ -69,8 +94,10 @@ def test_a_learned_constant_is_inferred():
     x = rng.random((25, 1))
     data = bonas.dataset(x, 1.5 + 0.01 * rng.normal(size=25))
     target = gp.hyperposterior(gp.se(), data, mean=gp.learned_constant(scale=2.0))
-    best, _ = infer.maximise(jax.random.key(0), target.maximising, target.start)
-    np.testing.assert_allclose(target.constrain(best)["mean"]["constant"], 1.5, atol=0.1)
+    best, _ = infer.maximize(jax.random.key(0), target.maximizing, target.start)
+    np.testing.assert_allclose(
+        target.constrain(best)["mean"]["constant"], 1.5, atol=0.1
+    )
 
 
 @pytest.mark.slow
@@ -99,5 +126,9 @@ def test_hyperparameters_inferred_on_padded_data_are_those_of_the_data_alone():
     fits = []
     for part in (alone, data._replace(x=data.x.at[15:].set(jnp.nan))):
         target = gp.hyperposterior(gp.matern52(), part)
-        fits.append(target.constrain(infer.maximise(jax.random.key(0), target.maximising, target.start)[0]))
+        fits.append(
+            target.constrain(
+                infer.maximize(jax.random.key(0), target.maximizing, target.start)[0]
+            )
+        )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), *fits)

@@ -1,0 +1,94 @@
+"""The posterior of a Gaussian process's hyperparameters, for any method of `bonas.infer`."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+
+from bonas.data import Dataset
+from bonas.gp.default_priors import log_normal_noise
+from bonas.gp.exact import Posterior, check_data, condition, log_evidence
+from bonas.gp.kernel import Kernel, Params, check_kernel
+from bonas.gp.mean import Mean, check_mean, zero
+from bonas.gp.starting_point import leave_saddle
+from bonas.infer import Target, Tree, is_distribution, is_unbounded_array, target
+
+# The noise variance: a number, its prior, or a function without arguments that returns its prior.
+Noise = Any
+
+
+def hyperposterior(
+    kernel: Kernel,
+    data: Dataset,
+    *,
+    noise: Noise = log_normal_noise,
+    mean: Mean = zero,
+) -> Target:
+    """Return p(params | data) over {"kernel": ..., "noise": ..., "mean": ...}.
+
+    Args:
+        noise: The prior of the noise variance, or a number if it is known (the posterior is then
+            without "noise").
+    """
+    prior = hyperprior(kernel, data.x.shape[1], noise=noise, mean=mean)
+    check_data(kernel, data)
+
+    def log_likelihood(params: Params, data: Dataset = data) -> jax.Array:
+        return log_evidence(
+            kernel, params["kernel"], data, **_noise_and_mean(params, noise, mean)
+        )
+
+    posterior = target(prior, log_likelihood)
+    leaves = jax.tree.leaves(prior, is_leaf=is_distribution)
+    if any(map(is_unbounded_array, leaves)):  # such as the weights of a network
+        return leave_saddle(posterior, prior, log_likelihood, data.x)
+    return posterior
+
+
+def hyperprior(
+    kernel: Kernel, d: int, *, noise: Noise = log_normal_noise, mean: Mean = zero
+) -> Tree:
+    """Return the prior of all unknown hyperparameters, for points of d columns."""
+    check_kernel(kernel)
+    check_mean(mean)
+    prior = {"kernel": kernel.prior(d)}
+    if isinstance(noise, dist.Distribution):
+        prior["noise"] = noise
+    elif callable(noise):
+        prior["noise"] = noise()
+    return {**prior, "mean": mean.prior(d)}
+
+
+def condition_all(
+    kernel: Kernel,
+    params: Params,
+    data: Dataset,
+    *,
+    noise: Noise = log_normal_noise,
+    mean: Mean = zero,
+) -> Posterior:
+    """Return the posteriors of s constrained hyperparameter samples, with leaves (s, ...).
+
+    Args:
+        noise, mean: Those given to `hyperposterior`.
+    """
+    is_unknown = isinstance(noise, dist.Distribution) or callable(noise)
+    inferred = set(params.get("mean", {})), "noise" in params
+    if inferred != (set(mean.prior(data.x.shape[1])), is_unknown):
+        raise ValueError(
+            "these samples were inferred with another noise= or mean=; "
+            "pass the same ones as to hyperposterior"
+        )
+
+    def condition_one(sample: Params) -> Posterior:
+        return condition(
+            kernel, sample["kernel"], data, **_noise_and_mean(sample, noise, mean)
+        )
+
+    return jax.vmap(condition_one)(params)
+
+
+def _noise_and_mean(params: Params, noise: Any, mean: Mean) -> dict[str, Any]:
+    variance = params["noise"] if "noise" in params else jnp.asarray(noise)
+    return {"noise": variance, "mean": mean, "mean_params": params["mean"]}

@@ -1,0 +1,58 @@
+"""Starting points for inference if the middle of the prior is a saddle point."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bonas.data import Dataset
+from bonas.infer import Target, Tree, is_distribution, is_unbounded_array, target
+
+# Number of artificial points for the computation of the gradient.
+_N_POINTS = 8
+
+
+def leave_saddle(
+    posterior: Target,
+    prior: Tree,
+    log_likelihood: Callable[[Tree, Dataset], Array],
+    x: Float[Array, "n d"],
+) -> Target:
+    """Return the posterior with a starting point at which no gradient vanishes.
+
+    The middle of the prior of a network's weights is 0. A kernel with such a network has a saddle
+    point there: hidden units and their outgoing weights are 0, so the gradient vanishes and no
+    optimizer leaves. Arrays of unbounded parameters whose gradient is exactly 0, on artificial
+    data, start at a fixed draw from their prior instead.
+
+    Args:
+        posterior: The posterior.
+        prior: The prior of its parameters.
+        log_likelihood: The log likelihood of parameters given any data.
+        x: Points of the data.
+    """
+    examined = jax.tree.map(is_unbounded_array, prior, is_leaf=is_distribution)
+    data = _artificial_data(x)
+    density = target(prior, lambda params: log_likelihood(params, data)).maximizing
+    gradient = jax.grad(density)(posterior.start)
+    draw = posterior.draw(jax.random.key(0))
+
+    def move(is_examined: bool, slope: Array, middle: Array, drawn: Array) -> Array:
+        if not is_examined:
+            return middle
+        moved: Array = jnp.where((slope == 0.0).all(), drawn, middle)
+        return moved
+
+    start = jax.tree.map(move, examined, gradient, posterior.start, draw)
+    return posterior._replace(start=start)
+
+
+def _artificial_data(x: Array) -> Dataset:
+    """Return random data with the columns and dtype of x."""
+    random = np.random.default_rng(0)
+    rows = jnp.asarray(random.random((_N_POINTS, x.shape[1])), x.dtype)
+    values = jnp.asarray(random.standard_normal((_N_POINTS, 1)), x.dtype)
+    mask = jnp.ones((_N_POINTS, 1), bool)
+    return Dataset(rows, values, mask, jnp.asarray(_N_POINTS))

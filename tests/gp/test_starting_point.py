@@ -1,0 +1,102 @@
+"""Inference does not start at a saddle point, as that of a network's weights at 0."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import bonas
+from bonas import gp, infer, surrogates
+from bonas.gp import priors
+
+D = 3
+
+
+class Features(nn.Module):
+    """Two learned features of a point."""
+
+    @nn.compact
+    def __call__(self, x):
+        return nn.Dense(2)(nn.tanh(nn.Dense(6)(x)))
+
+
+def weight_prior(d, scale=1.0):
+    shapes = jax.eval_shape(Features().init, jax.random.key(0), jnp.zeros(d))
+    return jax.tree.map(lambda leaf: dist.Normal(0.0, scale).expand(leaf.shape), shapes)
+
+
+def deep_prior(d):
+    return {"weights": weight_prior(d), "variance": dist.LogNormal(0.0, 1.0)}
+
+
+def deep_value(params, a, b):
+    difference = Features().apply(params["weights"], a) - Features().apply(
+        params["weights"], b
+    )
+    return params["variance"] * jnp.exp(-0.5 * difference @ difference)
+
+
+DEEP = gp.Kernel(deep_prior, deep_value)
+
+
+def jump(x):
+    """A function of one direction, which a deep kernel can learn and a stationary one cannot."""
+    return jnp.tanh(20.0 * (x[..., 0] + x[..., 1] - 1.0))
+
+
+@pytest.fixture(scope="module")
+def data():
+    x = jax.random.uniform(jax.random.key(1), (40, D))
+    return bonas.dataset(x, jump(x))
+
+
+def largest_weight(tree):
+    return max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(tree))
+
+
+@pytest.mark.typed
+def test_weights_start_at_a_draw(data):
+    start = gp.hyperposterior(DEEP, data).start
+    assert largest_weight(start["kernel"]["weights"]) > 0.5
+    # positive parameters keep the middle of their prior
+    assert start["kernel"]["variance"] == 0.0
+
+
+def test_weights_in_one_event_start_at_a_draw(data):
+    def prior(d):
+        priors = deep_prior(d)
+        event = jax.tree.map(
+            lambda leaf: leaf.to_event(len(leaf.batch_shape)),
+            priors["weights"],
+            is_leaf=lambda node: isinstance(node, dist.Distribution),
+        )
+        return {**priors, "weights": event}
+
+    start = gp.hyperposterior(gp.Kernel(prior, deep_value), data).start
+    assert largest_weight(start["kernel"]["weights"]) > 0.5
+
+
+@pytest.mark.parametrize(
+    "kernel", [gp.blend(), gp.linear(), gp.matern52(priors.log_normal)]
+)
+def test_parameters_that_can_move_start_in_the_middle(kernel, data):
+    start = gp.hyperposterior(kernel, data).start
+    target = infer.target(gp.hyperprior(kernel, D), lambda params: 0.0)
+    for ours, middle in zip(
+        jax.tree.leaves(start), jax.tree.leaves(target.start), strict=True
+    ):
+        np.testing.assert_array_equal(ours, middle)
+
+
+@pytest.mark.slow
+def test_a_deep_kernel_learns(data):
+    """From the middle of its prior it would predict a constant: an error of one deviation."""
+    surrogate = surrogates.gp(DEEP, steps=60)
+    state = surrogate.init(len(data.x), D, 1)
+    fitted, info = jax.jit(surrogate.fit)(jax.random.key(0), data, state)
+    x = jax.random.uniform(jax.random.key(2), (200, D))
+    error = surrogate.predict(fitted, x).mean[0] - jump(x)
+    assert jnp.sqrt((error**2).mean()) < 0.5 * jnp.std(jump(x))
+    assert info.log_density > 20.0 + surrogate.refresh(data, state)[1].log_density
