@@ -1,19 +1,22 @@
-"""Bayesian networks by Hamiltonian Monte Carlo, with Gibbs draws of precisions between trajectories (Agrawal, Section 5)."""
+"""Sample Bayesian networks by Hamiltonian Monte Carlo, with Gibbs draws of precisions.
+
+Agrawal, Section 5.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, clean
 from bonas.gp import Prediction
-from bonas.infer.gibbs import Chain, hmc_within_gibbs
-from bonas.infer.target import Info, choose
+from bonas.infer import Chain, Info, choose, hmc_within_gibbs
 from bonas.linalg import safe_sqrt
-from bonas.nets import bnn_linear, stable
+from bonas.nets import integrated_output, stable_prior
 from bonas.nets.bnn import (
     BNN,
     Precisions,
@@ -22,59 +25,89 @@ from bonas.nets.bnn import (
     draw_position,
     draw_precisions,
     energy,
-    gibbs,
+    hidden_weights,
     joint_log_density,
     weights_at,
-    without_output,
 )
+from bonas.nets.bnn_gibbs import gibbs
 
 PRECISIONS = ("gibbs", "joint", "fixed")
-OUTPUT = ("sampled", "integrated")
-# The step size that a new chain begins with (G-S1).
-_FIRST_STEP = 0.01
+OUTPUT_LAYER = ("sampled", "integrated")
+# Step size of a new chain, from the HMC tutorial that Agrawal cites for his settings.
+_INITIAL_STEP_SIZE = 0.01
 
 
 class Draws(NamedTuple):
-    """Networks, s of them a chain; those of the prior, and of chains merged, have one axis less."""
+    """Sampled networks, s per chain; draws of the prior and merged draws have no axis of chains."""
 
     weights: Weights  # (chains, s, ...)
     precisions: Precisions  # (chains, s, ...)
 
 
-class Moved(NamedTuple):
-    """The part of a network that trajectories move, under which density, and how the rest is found again."""
+@dataclass(frozen=True)
+class SampledPart:
+    """The part of a network that HMC samples, its density, and how to restore the rest.
 
-    part: Callable  # position -> what is moved
-    energy: Callable
-    joint: Callable
-    complete: Callable  # (key, bnn, what is moved, precisions, data) -> position
+    Args:
+        select: Maps a position to the part that is sampled.
+        energy: Negative log density (bnn, part, precisions, data) -> ().
+        joint_log_density: Log density (bnn, part, log precisions, data) -> ().
+        complete: Draws the rest, (key, bnn, part, precisions, data) -> position.
+    """
+
+    select: Callable[[Weights], Weights]
+    energy: Callable[..., Array]
+    joint_log_density: Callable[..., Array]
+    complete: Callable[..., Weights]
 
 
-MOVED = {
-    "sampled": Moved(lambda position: position, energy, joint_log_density, lambda key, bnn, position, *_: position),
-    "integrated": Moved(without_output, bnn_linear.energy, bnn_linear.joint_log_density, bnn_linear.complete),
+SAMPLED_PARTS = {
+    "sampled": SampledPart(
+        select=lambda position: position,
+        energy=energy,
+        joint_log_density=joint_log_density,
+        complete=lambda key, bnn, position, *_: position,
+    ),
+    "integrated": SampledPart(
+        select=hidden_weights,
+        energy=integrated_output.energy,
+        joint_log_density=integrated_output.joint_log_density,
+        complete=integrated_output.complete,
+    ),
 }
 
 
-def begin(key: Array, bnn: BNN, chains: int = 1, *, precisions: Precisions | None = None, dtype=None) -> Chain:
-    """Chains that begin at draws from the prior, leaves (chains, ...); at these precisions, where they are given."""
+def init_chains(
+    key: PRNGKeyArray,
+    bnn: BNN,
+    chains: int = 1,
+    *,
+    precisions: Precisions | None = None,
+    dtype: Any = None,
+) -> Chain:
+    """Start chains at draws from the prior, or at the given precisions; leaves (chains, ...)."""
 
-    def one(key):
+    def init_chain(key: Array) -> Chain:
         position_key, precision_key = jax.random.split(key)
-        drawn = draw_precisions(precision_key, bnn, dtype) if precisions is None else precisions
-        return Chain(draw_position(position_key, bnn, drawn), drawn, jnp.asarray(_FIRST_STEP, jnp.result_type(float)))
+        drawn = (
+            draw_precisions(precision_key, bnn, dtype)
+            if precisions is None
+            else precisions
+        )
+        step_size = jnp.asarray(_INITIAL_STEP_SIZE, jnp.result_type(float))
+        return Chain(draw_position(position_key, bnn, drawn), drawn, step_size)
 
-    return jax.vmap(one)(jax.random.split(key, chains))
+    return jax.vmap(init_chain)(jax.random.split(key, chains))
 
 
-def prior(key: Array, bnn: BNN, samples: int, *, dtype=None) -> Draws:
-    """Networks from the prior, leaves (samples, ...): Agrawal's Figure 1 (G-E1)."""
-    chain = begin(key, bnn, samples, dtype=dtype)
-    return Draws(jax.vmap(partial(weights_at, bnn))(chain.position, chain.aside), chain.aside)
+def prior(key: PRNGKeyArray, bnn: BNN, samples: int, *, dtype: Any = None) -> Draws:
+    """Draw networks from the prior, leaves (samples, ...) (Agrawal, Figure 1)."""
+    position, precisions, _ = init_chains(key, bnn, samples, dtype=dtype)
+    return Draws(jax.vmap(partial(weights_at, bnn))(position, precisions), precisions)
 
 
 def sample(
-    key: Array,
+    key: PRNGKeyArray,
     bnn: BNN,
     data: Dataset,
     chains: Chain,
@@ -90,92 +123,181 @@ def sample(
     target: float = 0.9,
     depth: int = 10,
 ) -> tuple[Draws, Chain, Info]:
-    """`samples` networks a chain given the data, the chains in the end, and what they did; leaves (chains, ...).
+    """Sample networks given the data.
 
-    The chains go on from where they are: those of the last search step need a short burn-in.
+    Chains continue from their last state, so the chains of the previous search step need only a
+    short burn-in. They run one after the other, compiled once.
 
-    precisions: "gibbs", drawn between trajectories from their conditionals; "joint", their logarithms move with the weights;
-        or "fixed".
-    output: the weights of the output layer are "sampled" with the others, or "integrated" out of what trajectories see and
-        drawn given the hidden layers (`nets.bnn_linear`): the same posterior, by steps many times larger.
-    hold: trajectories before the first such draw: weights from the prior fit nothing, and precisions drawn at once would
-        take all of the data for noise. A part of burn-in.
-    The others are those of `bonas.infer.gibbs.hmc_within_gibbs`. Chains run one after the other, each compiled once.
+    Args:
+        key: Random key.
+        bnn: The network and its priors.
+        data: Observed values.
+        chains: State of the chains; see `init_chains`.
+        samples: Networks kept per chain.
+        burn: Burn-in iterations; may be traced for "hmc".
+        hold: Iterations of the burn-in before the first Gibbs draw. Weights from the prior do not
+            fit the data, and precisions drawn immediately would explain all data as noise.
+        thin: Iterations per network kept.
+        method: "hmc" or "nuts"; see `bonas.infer.hmc_within_gibbs`.
+        precisions: "gibbs" draws them from their conditionals between trajectories, "joint" samples
+            their logarithms together with the weights, "fixed" keeps them.
+        output: "sampled" samples the weights of the output layer with the others; "integrated"
+            integrates them out and draws them given the hidden layers
+            (`nets.integrated_output`), which allows much larger steps for the same posterior.
+        steps: Leapfrog steps of a trajectory for "hmc".
+        target: Target acceptance probability.
+        depth: Largest tree depth for "nuts".
+
+    Returns:
+        Networks, the final state of the chains, and diagnostics; leaves (chains, ...).
     """
-    if precisions not in PRECISIONS:
-        raise ValueError(f"precisions are one of {', '.join(PRECISIONS)}; got {precisions!r}")
-    if output not in OUTPUT:
-        raise ValueError(f"the output layer is one of {', '.join(OUTPUT)}; got {output!r}")
-    if output == "integrated":
-        bnn_linear.check(bnn)
-    if precisions == "gibbs" and not all(map(stable.has_density, bnn.indices)):
-        raise ValueError(f"priors of index {bnn.indices} have no conditional to draw precisions from: use 'joint' or 'fixed'")
+    _check(bnn, precisions, output)
     data = clean(data)
-    settings: dict[str, Any] = {"samples": samples, "burn": burn, "thin": thin, "method": method}
-    settings |= {"steps": steps, "target": target, "depth": depth}
-    run = partial(_jointly, bnn, data, MOVED[output], settings)
-    if precisions != "joint":
-        run = partial(_in_turn, bnn, data, MOVED[output], settings, hold if precisions == "gibbs" else None)
-    return jax.lax.map(lambda lane: run(*lane), (jax.random.split(key, len(chains.step_size)), chains))
+    settings: dict[str, Any] = {
+        "samples": samples,
+        "burn": burn,
+        "thin": thin,
+        "method": method,
+        "steps": steps,
+        "target": target,
+        "depth": depth,
+    }
+    part = SAMPLED_PARTS[output]
+    run: Callable[..., tuple[Draws, Chain, Info]]
+    if precisions == "joint":
+        run = partial(_sample_jointly, bnn, data, part, settings)
+    else:
+        gibbs_from = hold if precisions == "gibbs" else None
+        run = partial(_sample_alternately, bnn, data, part, settings, gibbs_from)
+    keys = jax.random.split(key, len(chains.step_size))
+    return jax.lax.map(lambda chain: run(*chain), (keys, chains))
 
 
-def _in_turn(bnn: BNN, data: Dataset, moved: Moved, settings: dict, hold: int | Array | None, key: Array, chain: Chain):
+def _check(bnn: BNN, precisions: str, output: str) -> None:
+    if precisions not in PRECISIONS:
+        raise ValueError(
+            f"precisions must be one of {', '.join(PRECISIONS)}; got {precisions!r}"
+        )
+    if output not in OUTPUT_LAYER:
+        raise ValueError(
+            f"output must be one of {', '.join(OUTPUT_LAYER)}; got {output!r}"
+        )
+    if output == "integrated":
+        integrated_output.check(bnn)
+    if precisions == "gibbs" and not all(map(stable_prior.has_density, bnn.indices)):
+        raise ValueError(
+            f"priors of index {bnn.indices} have no conditional distribution of the precisions; "
+            "use precisions='joint' or 'fixed'"
+        )
+
+
+def _sample_alternately(
+    bnn: BNN,
+    data: Dataset,
+    part: SampledPart,
+    settings: dict,
+    gibbs_from: int | Array | None,
+    key: Array,
+    chain: Chain,
+) -> tuple[Draws, Chain, Info]:
+    """Sample weights given precisions; from iteration `gibbs_from` on, draw precisions as well."""
     run_key, complete_key = jax.random.split(key)
+    position, precisions, step_size = chain
 
-    def log_density(position, aside):
-        return -moved.energy(bnn, position, aside[0], data)
+    def log_density(position: Weights, conditioned: tuple) -> Array:
+        return -part.energy(bnn, position, conditioned[0], data)
 
-    def between(key, position, aside):
-        precisions, waited = aside
-        whole_key, gibbs_key = jax.random.split(key)
-        whole = moved.complete(whole_key, bnn, position, precisions, data)
+    def draw_conditioned(key: Array, position: Weights, conditioned: tuple) -> tuple:
+        precisions, iteration = conditioned
+        complete_key, gibbs_key = jax.random.split(key)
+        whole = part.complete(complete_key, bnn, position, precisions, data)
         whole, drawn = gibbs(gibbs_key, bnn, whole, precisions, data)
-        position, precisions = choose(waited < hold, (position, precisions), (moved.part(whole), drawn))
-        return position, (precisions, waited + 1)
+        position, precisions = choose(
+            iteration < gibbs_from, (position, precisions), (part.select(whole), drawn)
+        )
+        return position, (precisions, iteration + 1)
 
-    start = Chain(moved.part(chain.position), (chain.aside, jnp.zeros((), jnp.int32)), chain.step_size)
-    trace, last, info = hmc_within_gibbs(run_key, log_density, None if hold is None else between, start, **settings)
-    draws, chain = completed(complete_key, bnn, data, moved, trace.position, trace.aside[0])
+    start = Chain(
+        part.select(position), (precisions, jnp.zeros((), jnp.int32)), step_size
+    )
+    between = None if gibbs_from is None else draw_conditioned
+    trace, last, info = hmc_within_gibbs(
+        run_key, log_density, between, start, **settings
+    )
+    positions, (drawn_precisions, _) = trace
+    draws, chain = complete_draws(
+        complete_key, bnn, data, part, positions, drawn_precisions
+    )
     return draws, chain._replace(step_size=last.step_size), info
 
 
-def _jointly(bnn: BNN, data: Dataset, moved: Moved, settings: dict, key: Array, chain: Chain):
+def _sample_jointly(
+    bnn: BNN, data: Dataset, part: SampledPart, settings: dict, key: Array, chain: Chain
+) -> tuple[Draws, Chain, Info]:
+    """Sample weights and log precisions together."""
     run_key, complete_key = jax.random.split(key)
+    position, precisions, step_size = chain
 
-    def log_density(both, aside):
-        position, logs = both
-        return moved.joint(bnn, position, logs, data)
+    def log_density(joint: tuple[Weights, Precisions], conditioned: tuple) -> Array:
+        position, logs = joint
+        return part.joint_log_density(bnn, position, logs, data)
 
-    both = Chain((moved.part(chain.position), jax.tree.map(jnp.log, chain.aside)), (), chain.step_size)
-    trace, last, info = hmc_within_gibbs(run_key, log_density, None, both, **settings)
+    start = Chain(
+        (part.select(position), jax.tree.map(jnp.log, precisions)), (), step_size
+    )
+    trace, last, info = hmc_within_gibbs(run_key, log_density, None, start, **settings)
     positions, logs = trace.position
-    draws, chain = completed(complete_key, bnn, data, moved, positions, jax.tree.map(jnp.exp, logs))
+    drawn_precisions = jax.tree.map(jnp.exp, logs)
+    draws, chain = complete_draws(
+        complete_key, bnn, data, part, positions, drawn_precisions
+    )
     return draws, chain._replace(step_size=last.step_size), info
 
 
-def completed(key: Array, bnn: BNN, data: Dataset, moved: Moved, positions: Weights, precisions: Precisions):
-    """The networks of what was moved, leaves (s, ...), and a chain that goes on from the last one."""
+def complete_draws(
+    key: PRNGKeyArray,
+    bnn: BNN,
+    data: Dataset,
+    part: SampledPart,
+    positions: Weights,
+    precisions: Precisions,
+) -> tuple[Draws, Chain]:
+    """Restore whole networks from the sampled part, leaves (s, ...).
 
-    def one(key, position, precisions):
-        position = moved.complete(key, bnn, position, precisions, data)
+    Returns:
+        The networks, and a chain that continues from the last one, with step size 0.
+    """
+
+    def complete(
+        key: Array, position: Weights, precisions: Precisions
+    ) -> tuple[Weights, Weights]:
+        position = part.complete(key, bnn, position, precisions, data)
         return position, weights_at(bnn, position, precisions)
 
-    whole, weights = jax.vmap(one)(jax.random.split(key, len(precisions.noise)), positions, precisions)
-    position, aside = jax.tree.map(lambda leaf: leaf[-1], (whole, precisions))
-    return Draws(weights, precisions), Chain(position, aside, jnp.zeros(()))
+    keys = jax.random.split(key, len(precisions.noise))
+    completed, weights = jax.vmap(complete)(keys, positions, precisions)
+    position, last_precisions = jax.tree.map(
+        lambda leaf: leaf[-1], (completed, precisions)
+    )
+    return Draws(weights, precisions), Chain(position, last_precisions, jnp.zeros(()))
 
 
-def merge(draws: Draws) -> Draws:
-    """The draws of all chains as those of one, leaves (chains · s, ...)."""
+def merge_chains(draws: Draws) -> Draws:
+    """Merge the draws of all chains, leaves (chains · s, ...)."""
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
 
 
-def outputs(bnn: BNN, weights: Weights, x: Array) -> Array:
-    """What each of s networks, leaves (s, ...), says at rows x (m, inputs): (s, m, outputs)."""
-    return jax.vmap(lambda one: apply(bnn, one, x))(weights)
+def outputs(
+    bnn: BNN, weights: Weights, x: Float[Array, "m inputs"]
+) -> Float[Array, "s m outputs"]:
+    """Compute the outputs of s networks, leaves (s, ...), at rows x."""
+    return jax.vmap(lambda network: apply(bnn, network, x))(weights)
 
 
-def predict(bnn: BNN, weights: Weights, x: Array) -> Prediction:
-    """Mean and standard deviation (m, outputs) over s networks, without noise: Agrawal, eqs. 5.8 and 5.9."""
+def predict(bnn: BNN, weights: Weights, x: Float[Array, "m inputs"]) -> Prediction:
+    """Return mean and standard deviation (m, outputs) over networks, without noise.
+
+    See Agrawal, eqs. 5.8 and 5.9.
+    """
     values = outputs(bnn, weights, x)
     return Prediction(values.mean(axis=0), safe_sqrt(values.var(axis=0)))

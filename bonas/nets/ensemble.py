@@ -1,128 +1,72 @@
-"""Ensembles of sparse networks, whose outputs are averaged: Wilton 2020, Section 3.3 (W-D3, W-D4).
+"""Ensembles of sparse networks with averaged outputs (Wilton 2020, Section 3.3).
 
-A design θ = (L, D, N, p) is N networks of L hidden layers of width D, in each of which every weight and every bias exists
-with probability p. All of it may be traced, so a whole search over designs is compiled once: members beyond N are trained
-for no epoch, and on a CPU they cost nothing.
+A design θ = (L, D, N, p) is N networks of L hidden layers of width D. Every weight and bias exists
+with probability p. A design may be traced, so a whole search over designs is compiled once. Unused
+members, beyond N, are not trained, which costs nothing on a CPU.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from bonas.nets.epoch import Run
-from bonas.nets.mlp import Architecture, Params, Shape, apply, init
-from bonas.nets.settings import Examples, Hyper, Settings, check
-from bonas.nets.train import DIVERGED, begin, fit
-from bonas.nets.views import Views, everything
+from bonas.nets.member_data import Subsampling, all_data
+from bonas.nets.mlp import Params, apply, init
+from bonas.nets.settings import Examples, Hyperparameters, Settings, check
+from bonas.nets.shapes import Architecture, Shape, check_positive_integer
+from bonas.nets.trainer import DIVERGED, fit, init_network
 
-# A member whose predictions vary by less than this share of what the targets do, or by more than its inverse, is left out.
-SHARE = 0.1
+# Smallest plausible ratio of the standard deviations of predictions and targets; the largest is its
+# inverse.
+MIN_SPREAD = 0.1
 
-# What the key of a member is folded with for each of its uses.
-_VIEW, _TRAIN, _START = range(3)
+# Numbers folded into the key of a member, one for each use of randomness.
+_FOR_DATA, _FOR_TRAINING, _FOR_START = range(3)
 
 
 class Design(NamedTuple):
-    """Wilton's θ = (L, D, N, p); all of it may be traced."""
+    """Design θ = (L, D, N, p) of an ensemble; every field may be traced."""
 
     depth: ArrayLike  # () int: L hidden layers, at least 1
     width: ArrayLike  # () int: D units in each
     members: ArrayLike  # () int: N networks
-    density: ArrayLike  # () p, the chance that a weight or a bias exists
+    density: ArrayLike  # () p: probability that a weight or bias exists
 
 
 class Ensemble(NamedTuple):
-    """Trained networks, with room for more. Shape and views are static, so an ensemble passes through jit, vmap and scan."""
+    """A trained ensemble; it passes through jit, vmap and scan."""
 
-    shape: Shape
-    views: Views
-    plan: Array | tuple  # what the views share
-    architecture: Architecture  # that of every member
-    params: Params  # (most, ...) zero where a weight was lost
-    group: Array  # (most,) int: where each member answers; 0 but for pieces
-    counted: Array  # (most,) bool: the members that are averaged
-    relaxed: Array  # (most,) bool: those that count only because none of their group passed `sound`
-    status: Array  # (most,) int: how training ended, a position in nets.STATUSES
-    epochs: Array  # (most,) int: epochs trained; 0 for members that are not there
-    loss: Array  # (most,) training loss of the last epoch; NaN for members that are not there
+    shape: Shape  # static
+    subsampling: Subsampling  # static
+    plan: Any  # pytree shared by the members; see Subsampling.plan
+    architecture: Architecture  # the same for every member
+    params: Params  # (capacity, ...) zero where a weight is missing
+    # (capacity,) int: region that each member predicts in; see Subsampling.group
+    group: Array
+    included: Array  # (capacity,) bool: members in the average
+    # (capacity,) bool: included only because no member of its group was plausible
+    relaxed: Array
+    status: Array  # (capacity,) int: how training ended, a position in nets.STATUSES
+    epochs: Array  # (capacity,) int: epochs trained; 0 for unused members
+    loss: Array  # (capacity,) training loss of the last epoch; NaN for unused members
 
 
-class Combined(NamedTuple):
-    """What an ensemble says of points."""
+class EnsemblePrediction(NamedTuple):
+    """Prediction of an ensemble at m points."""
 
     mean: Array  # (m, outputs) average of the members (Wilton, eq. 4)
-    std: Array  # (m, outputs) their standard deviation around it
+    std: Array  # (m, outputs) standard deviation of the members
 
 
 class Moments(NamedTuple):
-    """How predictions vary from one training to the next."""
+    """Variation of predictions between trainings."""
 
     variance: Array  # (...) s² of one member
-    correlation: Array  # (...) rho of two
-
-
-def train_ensemble(
-    key: Array,
-    shape: Shape,
-    settings: Settings,
-    design: Design,
-    hyper: Hyper,
-    data: Examples,
-    *,
-    most: int,
-    views: Views = everything,
-    lanes: int = 1,
-) -> Ensemble:
-    """Train an ensemble: a pure function for `jit`, `vmap` and `lax.scan`.
-
-    The i-th member depends on the key and on i alone, so a larger ensemble holds the smaller (but for `views.pieces`). Its
-    hidden units have the first activation of the shape. Validation rows are for patience alone.
-
-    most: members that there is room for; design.members is at most this.
-    views: what each member sees; see `bonas.nets.views`.
-    lanes: members trained at once by `vmap`. One is fastest on a CPU, where no network then waits for another.
-    """
-    _check(shape, settings, design, hyper, data, most, lanes)
-    data = data if settings.patience is not None else data._replace(valid_x=None, valid_y=None)
-    members, network = jnp.asarray(design.members, jnp.int32), _architecture(shape, design)
-    plan = views.plan(data, members)
-
-    def one(number: Array) -> _Member:
-        member_key = jax.random.fold_in(key, number)
-        view = views.view(jax.random.fold_in(member_key, _VIEW), number, plan, data)
-        seen = data._replace(weight=view.weight)
-        epochs = settings.max_epochs if hyper.epochs is None else hyper.epochs
-        own = hyper._replace(epochs=jnp.where(number < members, jnp.asarray(epochs, jnp.int32), 0))
-        train_key = jax.random.fold_in(member_key, _TRAIN)
-        mask, params = _begin(train_key, shape, network, settings.initial, data.x.dtype, view.columns)
-        result = fit(Run(train_key, shape, settings, network, own, seen, mask), params)
-        outputs = apply(shape, result.params, data.x, network)
-        last = result.losses[jnp.maximum(result.epochs - 1, 0)]
-        finite = jnp.isfinite(outputs).all() & (result.status != DIVERGED)
-        fine = finite & sound(outputs, data.y, view.weight)
-        return _Member(result.params, view.group, result.status, result.epochs, last, finite, fine)
-
-    found = jax.lax.map(one, jnp.arange(most, dtype=jnp.int32), batch_size=lanes if lanes > 1 else None)
-    there = jnp.arange(most) < members
-    passed = there & found.fine
-    relaxed = there & found.finite & ~((found.group[:, None] == found.group[None, :]) & passed[None, :]).any(axis=1)
-    return Ensemble(
-        shape=shape,
-        views=views,
-        plan=plan,
-        architecture=network,
-        params=found.params,
-        group=found.group,
-        counted=passed | relaxed,
-        relaxed=relaxed,
-        status=found.status,
-        epochs=found.epochs,
-        loss=found.loss,
-    )
+    correlation: Array  # (...) rho of two members
 
 
 class _Member(NamedTuple):
@@ -133,95 +77,244 @@ class _Member(NamedTuple):
     status: Array  # () int
     epochs: Array  # () int
     loss: Array  # ()
-    finite: Array  # () bool: it did not diverge
-    fine: Array  # () bool: and its predictions vary as they should
+    finite: Array  # () bool: training did not diverge
+    # () bool: finite, and predictions vary about as much as the targets
+    plausible: Array
 
 
-def sound(outputs: Array, targets: Array, weight: Array | None = None) -> Array:
-    """() bool: whether predictions (n, c) vary over training rows about as much as the targets (n, c) do.
+def train_ensemble(
+    key: PRNGKeyArray,
+    shape: Shape,
+    settings: Settings,
+    design: Design,
+    hyper: Hyperparameters,
+    data: Examples,
+    *,
+    capacity: int,
+    subsampling: Subsampling = all_data,
+    lanes: int = 1,
+) -> Ensemble:
+    """Train an ensemble; a pure function for `jit`, `vmap` and `lax.scan`.
 
-    Wilton leaves out networks "on the basis of variability in predictions", which lost too many weights; his rule is not
-    stated. This one: the standard deviation of the predictions is at least a tenth and at most ten times that of the
-    targets. A network cut off from its inputs predicts a constant; and since the predictions of a least-squares fit vary by
-    R times what the targets do, a tenth is a fit that explains one per cent of the variance. Both sides have the units of
-    the targets, so nothing depends on how they are scaled, nor on how many other members are bad. Where the targets do not
-    vary, a constant is right.
+    Member i depends only on the key and on i, so a larger ensemble contains the smaller one, except
+    with `member_data.regions`. Hidden units have the first activation of the shape. Validation rows
+    are used only for patience.
+
+    Args:
+        key: Random key.
+        shape: Shape that holds the members.
+        settings: Settings of training.
+        design: Depth, width, number of members and density.
+        hyper: Hyperparameters of all members.
+        data: Training rows.
+        capacity: Largest number of members.
+        subsampling: Training data of each member; see `bonas.nets.member_data`.
+        lanes: Members trained at once by `vmap`. One is fastest on a CPU.
+    """
+    _check(shape, settings, design, hyper, data, capacity, lanes)
+    if settings.patience is None:
+        data = data._replace(valid_x=None, valid_y=None)
+    members = jnp.asarray(design.members, jnp.int32)
+    network = _architecture(shape, design)
+    plan = subsampling.plan(data, members)
+    epochs = settings.max_epochs if hyper.epochs is None else hyper.epochs
+
+    def train_member(number: Array) -> _Member:
+        member_key = jax.random.fold_in(key, number)
+        own = subsampling.member(
+            jax.random.fold_in(member_key, _FOR_DATA), number, plan, data
+        )
+        limit = jnp.where(number < members, jnp.asarray(epochs, jnp.int32), 0)
+        train_key = jax.random.fold_in(member_key, _FOR_TRAINING)
+        mask, params = _init_member(
+            train_key, shape, network, settings.initial, data.x.dtype, own.columns
+        )
+        run = Run(
+            key=train_key,
+            shape=shape,
+            settings=settings,
+            architecture=network,
+            hyper=hyper._replace(epochs=limit),
+            data=data._replace(weight=own.weight),
+            mask=mask,
+        )
+        result = fit(run, params)
+        outputs = apply(shape, result.params, data.x, network)
+        loss = result.losses[jnp.maximum(result.epochs - 1, 0)]
+        finite = jnp.isfinite(outputs).all() & (result.status != DIVERGED)
+        plausible = finite & has_plausible_spread(outputs, data.y, own.weight)
+        return _Member(
+            result.params,
+            own.group,
+            result.status,
+            result.epochs,
+            loss,
+            finite,
+            plausible,
+        )
+
+    numbers = jnp.arange(capacity, dtype=jnp.int32)
+    trained = jax.lax.map(
+        train_member, numbers, batch_size=lanes if lanes > 1 else None
+    )
+    used = jnp.arange(capacity) < members
+    plausible = used & trained.plausible
+    same_group = trained.group[:, None] == trained.group[None, :]
+    relaxed = used & trained.finite & ~(same_group & plausible[None, :]).any(axis=1)
+    return Ensemble(
+        shape=shape,
+        subsampling=subsampling,
+        plan=plan,
+        architecture=network,
+        params=trained.params,
+        group=trained.group,
+        included=plausible | relaxed,
+        relaxed=relaxed,
+        status=trained.status,
+        epochs=trained.epochs,
+        loss=trained.loss,
+    )
+
+
+def has_plausible_spread(
+    outputs: Float[Array, "n c"],
+    targets: Float[Array, "n c"],
+    weight: Float[Array, " n"] | None = None,
+) -> Bool[Array, ""]:
+    """Return whether predictions and targets vary by about the same amount over training rows.
+
+    Wilton removes networks that lost too many weights "on the basis of variability in predictions",
+    but does not state the rule. Here the standard deviation of the predictions must be between a
+    tenth and ten times the standard deviation of the targets. A network without connection to its
+    inputs predicts a constant. Predictions of a least-squares fit vary R times as much as the
+    targets, so a tenth means that the fit explains one percent of the variance. The rule depends
+    neither on the scale of the targets nor on other members. If the targets do not vary, a constant
+    is plausible.
     """
     weight = jnp.ones(len(outputs), outputs.dtype) if weight is None else weight
-    ours, theirs = _spread(outputs, weight), _spread(targets, weight)
-    return (theirs == 0.0) | ((ours >= SHARE * theirs) & (ours * SHARE <= theirs))
+    predicted = _weighted_std(outputs, weight)
+    observed = _weighted_std(targets, weight)
+    in_range = (predicted >= MIN_SPREAD * observed) & (
+        predicted * MIN_SPREAD <= observed
+    )
+    return (observed == 0.0) | in_range
 
 
-def _spread(values: Array, weight: Array) -> Array:
-    """The weighted standard deviation () of rows (n, c) around their mean, all outputs together."""
+def _weighted_std(values: Array, weight: Array) -> Array:
+    """Return the weighted standard deviation () of rows (n, c), over all outputs together."""
     share = (weight / jnp.sum(weight))[:, None]
-    return jnp.sqrt(jnp.sum(share * (values - jnp.sum(share * values, axis=0)[None, :]) ** 2))
+    return jnp.sqrt(
+        jnp.sum(share * (values - jnp.sum(share * values, axis=0)[None, :]) ** 2)
+    )
 
 
-def member_outputs(ensemble: Ensemble, x: Array) -> Array:
-    """Outputs (most, m, outputs) of every member for rows x (m, inputs), of those that do not count too."""
-    return jax.vmap(lambda params: apply(ensemble.shape, params, x, ensemble.architecture))(ensemble.params)
+def member_outputs(
+    ensemble: Ensemble, x: Float[Array, "m inputs"]
+) -> Float[Array, "capacity m outputs"]:
+    """Compute the outputs of every member, including members that are not averaged."""
+
+    def outputs(params: Params) -> Array:
+        return apply(ensemble.shape, params, x, ensemble.architecture)
+
+    return jax.vmap(outputs)(ensemble.params)
 
 
-def predict(ensemble: Ensemble, x: Array) -> Combined:
-    """Mean and standard deviation of the members that count and answer at rows x (m, inputs); NaN where none counts."""
+def predict(ensemble: Ensemble, x: Float[Array, "m inputs"]) -> EnsemblePrediction:
+    """Compute mean and standard deviation of the included members; NaN without such members."""
     outputs = member_outputs(ensemble, x)
-    place = ensemble.views.group(ensemble.plan, x)
-    answers = ensemble.counted[:, None] & (ensemble.group[:, None] == place[None, :])
-    # a piece whose members all diverged is left to the others
-    answers = (answers | (ensemble.counted[:, None] & ~answers.any(axis=0)[None, :]))[:, :, None]
-    n = jnp.sum(answers, axis=0).astype(outputs.dtype)
-    mean = jnp.sum(jnp.where(answers, outputs, 0.0), axis=0) / n
-    around = jnp.where(answers, outputs - mean[None], 0.0)
-    return Combined(mean, jnp.sqrt(jnp.sum(around**2, axis=0) / n))
+    group = ensemble.subsampling.group(ensemble.plan, x)
+    used = ensemble.included[:, None] & (ensemble.group[:, None] == group[None, :])
+    # If all members of a group diverged, the other groups predict in its region.
+    orphaned = ~used.any(axis=0)[None, :]
+    used = (used | (ensemble.included[:, None] & orphaned))[:, :, None]
+    n = jnp.sum(used, axis=0).astype(outputs.dtype)
+    mean = jnp.sum(jnp.where(used, outputs, 0.0), axis=0) / n
+    deviation = jnp.where(used, outputs - mean[None], 0.0)
+    return EnsemblePrediction(mean, jnp.sqrt(jnp.sum(deviation**2, axis=0) / n))
 
 
 def variance_of_mean(moments: Moments, members: ArrayLike) -> Array:
-    """Var(ḡ) = rho s² + s² (1 − rho)/N, of the average of N members: Wilton, eq. 5.
+    """Return the variance rho s² + s² (1 − rho)/N of the average of N members (Wilton, eq. 5).
 
-    It falls towards rho s² and no further. The bias is that of one member, so an ensemble beats the average member, not each
-    of them (W-X8).
+    Its limit for large N is rho s². Averaging does not change the bias, so an ensemble is better
+    than the average member, but not necessarily better than every member.
     """
     variance, correlation = moments
     return correlation * variance + variance * (1.0 - correlation) / members
 
 
-def moments_of(outputs: Array) -> Moments:
-    """s² and rho from predictions (repeats, N, ...) of N >= 2 members, each repeat trained on a new training set.
+def estimate_moments(outputs: Float[Array, "repeats members *points"]) -> Moments:
+    """Estimate variance and correlation of members from repeated training on new training sets.
 
-    s² is the average variance of a member over repeats, rho s² the average covariance of two; both without bias.
+    s² is the average variance of a member over repeats, and rho s² the average covariance of two
+    members; both estimates are unbiased.
     """
     if outputs.ndim < 2 or outputs.shape[0] < 2 or outputs.shape[1] < 2:
-        raise ValueError(f"expected predictions (repeats, members, ...) with two of each at least; got {outputs.shape}")
+        raise ValueError(
+            "expected predictions (repeats, members, ...) with at least two of each; "
+            f"got shape {outputs.shape}"
+        )
     n = outputs.shape[1]
     variance = jnp.var(outputs, axis=0, ddof=1).mean(axis=0)
-    of_sum = jnp.var(outputs.sum(axis=1), axis=0, ddof=1)
-    return Moments(variance, (of_sum / n - variance) / ((n - 1) * variance))
+    variance_of_sum = jnp.var(outputs.sum(axis=1), axis=0, ddof=1)
+    return Moments(variance, (variance_of_sum / n - variance) / ((n - 1) * variance))
 
 
 def _architecture(shape: Shape, design: Design) -> Architecture:
-    widths = jnp.where(jnp.arange(shape.depth) < design.depth, jnp.asarray(design.width, jnp.int32), 0)
-    return Architecture(widths, jnp.zeros((), jnp.int32), jnp.asarray(design.density, jnp.float32))
+    """Return the architecture of every member."""
+    width = jnp.asarray(design.width, jnp.int32)
+    widths = jnp.where(jnp.arange(shape.depth) < design.depth, width, 0)
+    return Architecture(
+        widths, jnp.zeros((), jnp.int32), jnp.asarray(design.density, jnp.float32)
+    )
 
 
-def _begin(key: Array, shape: Shape, network: Architecture, initial: str, dtype, columns: Array) -> tuple[Params, Params]:
-    """The mask of a member and what it starts from, without the weights of inputs that it does not see."""
-    mask, _ = begin(key, shape, network, initial, dtype)
+def _init_member(
+    key: Array,
+    shape: Shape,
+    network: Architecture,
+    initial: str,
+    dtype: Any,
+    columns: Array,
+) -> tuple[Params, Params]:
+    """Draw mask and initial parameters of a member, without weights of inputs it does not use."""
+    mask, _ = init_network(key, shape, network, initial, dtype)
     mask["first"]["kernel"] = mask["first"]["kernel"] & columns[:, None]
-    return mask, init(jax.random.fold_in(key, _START), shape, network, mask, initial, dtype)
+    start_key = jax.random.fold_in(key, _FOR_START)
+    return mask, init(start_key, shape, network, mask, initial, dtype)
 
 
-def _check(shape: Shape, settings: Settings, design: Design, hyper: Hyper, data: Examples, most: int, lanes: int) -> None:
+def _check(
+    shape: Shape,
+    settings: Settings,
+    design: Design,
+    hyper: Hyperparameters,
+    data: Examples,
+    capacity: int,
+    lanes: int,
+) -> None:
     check(shape, settings, hyper, data)
     if data.y.ndim != 2:
-        raise ValueError(f"an ensemble averages outputs: expected targets (n, {shape.outputs}); got labels {data.y.shape}")
-    for name, value in (("most", most), ("lanes", lanes)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
-    limits = {"depth": (1, shape.depth), "width": (1, shape.width), "members": (1, most), "density": (0.0, 1.0)}
+        raise ValueError(
+            f"expected targets of shape (n, {shape.outputs}), because an ensemble averages outputs;"
+            f" got labels of shape {data.y.shape}"
+        )
+    check_positive_integer("capacity", capacity)
+    check_positive_integer("lanes", lanes)
+    limits: dict[str, tuple[float, float]] = {
+        "depth": (1, shape.depth),
+        "width": (1, shape.width),
+        "members": (1, capacity),
+        "density": (0.0, 1.0),
+    }
     for name, value in design._asdict().items():
         if jnp.shape(value) != ():
-            raise ValueError(f"a design is four numbers; got {name} of shape {jnp.shape(value)}")
+            raise ValueError(
+                f"a design is four numbers; got {name} of shape {jnp.shape(value)}"
+            )
         low, high = limits[name]
-        if not isinstance(value, jax.core.Tracer) and not low <= np.asarray(value) <= high:
+        if (
+            not isinstance(value, jax.core.Tracer)
+            and not low <= np.asarray(value) <= high
+        ):
             raise ValueError(f"{name} must be between {low} and {high}; got {value}")

@@ -1,60 +1,99 @@
-"""One epoch of a training run: every row once, in batches, with dropout, schedules and limits on weights."""
+"""Train for one epoch: every row once, in batches, with dropout, schedules and norm limits."""
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bonas.nets.losses import named
-from bonas.nets.mlp import Architecture, Params, Shape, apply, flat, unflat
-from bonas.nets.optimisers import decayed, direction, keep_mask, learning_rates, limited
-from bonas.nets.settings import Examples, Hyper, Settings
+from bonas.nets.losses import get_loss
+from bonas.nets.mlp import Params, apply, flatten, unflatten
+from bonas.nets.optimizers import (
+    add_weight_decay,
+    dropout_factors,
+    gradient_transformation,
+    learning_rates,
+    limit_norms,
+)
+from bonas.nets.settings import Examples, Hyperparameters, Settings
+from bonas.nets.shapes import Architecture, Shape
 
-FOR_MASK, FOR_START, FOR_ORDER, FOR_INPUTS, FOR_UNITS = range(5)  # what the key of a run is folded with for each of its uses
+# Numbers folded into the key of a run, one for each use of randomness.
+FOR_MASK, FOR_START, FOR_ORDER, FOR_INPUTS, FOR_UNITS = range(5)
 
 
 class Run(NamedTuple):
-    """Everything that stays the same during a run."""
+    """The inputs of a training run, which do not change during the run."""
 
-    key: Array
-    shape: Shape
-    settings: Settings
+    key: Array  # () random key
+    shape: Shape  # static
+    settings: Settings  # static
     architecture: Architecture
-    hyper: Hyper
+    hyper: Hyperparameters
     data: Examples
-    mask: Params
+    mask: Params  # bool: the parameters that exist
 
 
-def limit(run: Run) -> Array:
-    """The epochs that this network may train."""
-    most = jnp.asarray(run.settings.max_epochs, jnp.int32)
-    return most if run.hyper.epochs is None else jnp.minimum(jnp.asarray(run.hyper.epochs, jnp.int32), most)
+def epoch_limit(run: Run) -> Int[Array, ""]:
+    """Return the largest number of epochs of a network."""
+    max_epochs = jnp.asarray(run.settings.max_epochs, jnp.int32)
+    if run.hyper.epochs is None:
+        return max_epochs
+    return jnp.minimum(jnp.asarray(run.hyper.epochs, jnp.int32), max_epochs)
 
 
-def one_epoch(run: Run, params: Array, moments: Any, epoch: Array) -> tuple[Array, Any, Array]:
-    """Parameters and the optimiser's state after every row was used once, and the mean loss of the rows.
+def row_weights(data: Examples) -> Float[Array, " n"]:
+    """Return the weight of every training row in the precision of the inputs."""
+    dtype = data.x.dtype
+    return (
+        jnp.ones(len(data.x), dtype)
+        if data.weight is None
+        else data.weight.astype(dtype)
+    )
 
-    params: flat. epoch: () how many were before.
+
+def train_epoch(
+    run: Run, params: Float[Array, " k"], moments: Any, epoch: Int[Array, ""]
+) -> tuple[Float[Array, " k"], Any, Float[Array, ""]]:
+    """Train for one epoch.
+
+    Args:
+        run: Inputs of the run.
+        params: Flattened parameters.
+        moments: State of the optimizer.
+        epoch: Number of epochs before this one.
+
+    Returns:
+        Parameters, optimizer state, and the mean training loss of the epoch.
     """
-    data, settings, hyper, dtype = run.data, run.settings, run.hyper, run.data.x.dtype
-    weight = jnp.ones(len(data.x), dtype) if data.weight is None else data.weight.astype(dtype)
+    data = run.data
+    settings = run.settings
+    dtype = data.x.dtype
+    weight = row_weights(data)
     order_key = jax.random.fold_in(jax.random.fold_in(run.key, FOR_ORDER), epoch)
-    rows, weights = batches(order_key, weight, settings.batch or len(data.x), settings.shuffle)
-    mask, rates = flat(run.mask), learning_rates(settings.optimiser, hyper, run.shape, dtype)
-    steps = (limit(run) * len(rows)).astype(dtype)
+    rows, weights = split_batches(
+        order_key, weight, settings.batch or len(data.x), settings.shuffle
+    )
+    mask = flatten(run.mask)
+    rates = learning_rates(settings.optimizer, run.hyper, run.shape, dtype)
+    steps = (epoch_limit(run) * len(rows)).astype(dtype)
 
-    def update(carry, batch):
+    def update(carry: tuple, batch: tuple) -> tuple[tuple, Array]:
         params, moments = carry
         i, index, weight = batch
         step = epoch * len(rows) + i
-        now = _scheduled(run, step.astype(dtype), steps)
+        now = _apply_schedules(run, step.astype(dtype), steps)
         x, y = (data.x, data.y) if len(rows) == 1 else (data.x[index], data.y[index])
         loss, gradient = jax.value_and_grad(_loss)(params, now, step, x, y, weight)
-        optimiser = direction(settings.optimiser, now.hyper, dtype)
-        updates, moments = optimiser.update(jnp.where(mask, gradient, 0.0), moments, params)
+        optimizer = gradient_transformation(settings.optimizer, now.hyper, dtype)
+        updates, moments = optimizer.update(
+            jnp.where(mask, gradient, 0.0), moments, params
+        )
         factor = settings.schedule(step.astype(dtype), steps)
-        params = limited(params - factor * rates * decayed(updates, params, hyper, run.shape), hyper, run.shape)
+        change = (
+            factor * rates * add_weight_decay(updates, params, run.hyper, run.shape)
+        )
+        params = limit_norms(params - change, run.hyper, run.shape)
         return (params, moments), loss * jnp.sum(weight)
 
     numbered = (jnp.arange(len(rows), dtype=jnp.int32), rows, weights)
@@ -62,45 +101,64 @@ def one_epoch(run: Run, params: Array, moments: Any, epoch: Array) -> tuple[Arra
     return params, moments, jnp.sum(losses) / jnp.sum(weights)
 
 
-def _scheduled(run: Run, step: Array, steps: Array) -> Run:
-    """The run with the momentum and the dropout of one update."""
+def _apply_schedules(run: Run, step: Array, steps: Array) -> Run:
+    """Return the run with the momentum and dropout rates of one update."""
     settings = run.settings
 
-    def times(value, schedule):
-        return None if value is None else jnp.asarray(value, step.dtype) * schedule(step, steps)
+    def scale(value: Any, schedule: Any) -> Array | None:
+        return (
+            None
+            if value is None
+            else jnp.asarray(value, step.dtype) * schedule(step, steps)
+        )
 
     hyper = run.hyper._replace(
-        momentum=times(run.hyper.momentum, settings.momentum_schedule),
-        dropout=times(run.hyper.dropout, settings.dropout_schedule),
-        input_dropout=times(run.hyper.input_dropout, settings.dropout_schedule),
+        momentum=scale(run.hyper.momentum, settings.momentum_schedule),
+        dropout=scale(run.hyper.dropout, settings.dropout_schedule),
+        input_dropout=scale(run.hyper.input_dropout, settings.dropout_schedule),
     )
     return run._replace(hyper=hyper)
 
 
-def batches(key: Array, weight: Array, size: int, shuffle: bool) -> tuple[Array, Array]:
-    """Each of the n rows once, as batches (n / size, size), and how much they count, from weight (n,).
+def split_batches(
+    key: PRNGKeyArray, weight: Float[Array, " n"], size: int, shuffle: bool
+) -> tuple[Int[Array, "batches size"], Float[Array, "batches size"]]:
+    """Split n rows into batches; the last batch is filled with rows of weight zero.
 
-    The last batch is filled with rows that count nothing.
+    Returns:
+        Row numbers and row weights of every batch.
     """
     n = len(weight)
-    count = -(-n // size)
+    batches = -(-n // size)
     order = jnp.arange(n)
-    if shuffle and count > 1:
+    if shuffle and batches > 1:
         order = jnp.argsort(jax.random.bits(key, (n,)))
         weight = weight[order]
-    room = (0, count * size - n)
-    return jnp.pad(order, room).reshape(count, size), jnp.pad(weight, room).reshape(count, size)
+    padding = (0, batches * size - n)
+    rows = jnp.pad(order, padding).reshape(batches, size)
+    return rows, jnp.pad(weight, padding).reshape(batches, size)
 
 
-def _loss(params: Array, run: Run, step: Array, x: Array, y: Array, weight: Array) -> Array:
-    """The weighted mean of the rows' losses, with units dropped if any are."""
-    shape, hyper, dtype, keep = run.shape, run.hyper, x.dtype, None
+def _loss(
+    params: Array, run: Run, step: Array, x: Array, y: Array, weight: Array
+) -> Array:
+    """Return the weighted mean loss () of rows, with dropout."""
+    shape = run.shape
+    hyper = run.hyper
+    dtype = x.dtype
+    keep = None
     if hyper.input_dropout is not None:
         drop_key = jax.random.fold_in(jax.random.fold_in(run.key, FOR_INPUTS), step)
-        x = x * keep_mask(drop_key, jnp.asarray(hyper.input_dropout, dtype)[None], (1, len(x), shape.inputs), dtype)[0]
+        rate = jnp.asarray(hyper.input_dropout, dtype)[None]
+        x = x * dropout_factors(drop_key, rate, (1, len(x), shape.inputs), dtype)[0]
     if hyper.dropout is not None:
         drop_key = jax.random.fold_in(jax.random.fold_in(run.key, FOR_UNITS), step)
         rates = jnp.broadcast_to(jnp.asarray(hyper.dropout, dtype), (shape.depth,))
-        keep = keep_mask(drop_key, rates, (shape.depth, len(x), shape.width), dtype)
-    losses = named(run.settings.loss)(apply(shape, unflat(params, shape), x, run.architecture, keep), y)
-    return jnp.sum(losses * weight) / jnp.maximum(jnp.sum(weight), jnp.finfo(dtype).tiny)
+        keep = dropout_factors(
+            drop_key, rates, (shape.depth, len(x), shape.width), dtype
+        )
+    outputs = apply(shape, unflatten(params, shape), x, run.architecture, keep)
+    losses = get_loss(run.settings.loss)(outputs, y)
+    return jnp.sum(losses * weight) / jnp.maximum(
+        jnp.sum(weight), jnp.finfo(dtype).tiny
+    )

@@ -1,40 +1,46 @@
-"""What training minimises and validation measures: functions of outputs (n, c) and targets, one value a row."""
+"""Losses and metrics: functions of outputs (n, c) and targets that return one value per row."""
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, Int
 
-Loss = Callable[[Array, Array], Array]  # (outputs (n, c), targets (n, c) or labels (n,)) -> (n,)
+# (outputs (n, c), targets (n, c) or labels (n,)) -> (n,)
+Loss = Callable[[Array, Array], Array]
+Outputs = Float[Array, "n c"]
+# Class labels, or one row of class probabilities per example.
+Classes = Int[Array, " n"] | Float[Array, "n c"]
 
 
-def squared_error(outputs: Array, targets: Array) -> Array:
-    """Mean over the outputs of (f - y)²; its mean over rows is the mean squared error."""
+def squared_error(outputs: Outputs, targets: Float[Array, "n c"]) -> Float[Array, " n"]:
+    """Return the mean over outputs of (f - y)²; its mean over rows is the mean squared error."""
     return jnp.mean((outputs - targets) ** 2, axis=1)
 
 
-def half_squared_error(outputs: Array, targets: Array) -> Array:
-    """½ ‖y - f‖², the cost of one point (Twist, eq. 4)."""
+def half_squared_error(
+    outputs: Outputs, targets: Float[Array, "n c"]
+) -> Float[Array, " n"]:
+    """Return ½ ‖y - f‖², the cost of one point (Twist, eq. 4)."""
     return 0.5 * jnp.sum((outputs - targets) ** 2, axis=1)
 
 
-def cross_entropy(outputs: Array, targets: Array) -> Array:
-    """-log softmax(f)_y for labels y (n,), or -Σ y log softmax(f) for rows of probabilities (n, c). Outputs are logits."""
+def cross_entropy(outputs: Outputs, targets: Classes) -> Float[Array, " n"]:
+    """Return the cross-entropy between logits and labels or class probabilities."""
     logs = jax.nn.log_softmax(outputs, axis=1)
     if targets.ndim == 1:
         return -jnp.take_along_axis(logs, targets[:, None], axis=1)[:, 0]
     return -jnp.sum(targets * logs, axis=1)
 
 
-def accuracy(outputs: Array, targets: Array) -> Array:
-    """1 where the largest output is that of the class: a label (n,), or the largest entry of a row (n, c)."""
+def accuracy(outputs: Outputs, targets: Classes) -> Float[Array, " n"]:
+    """Return 1 where the largest output belongs to the true class, else 0."""
     classes = targets if targets.ndim == 1 else jnp.argmax(targets, axis=1)
     return (jnp.argmax(outputs, axis=1) == classes).astype(outputs.dtype)
 
 
-def error(outputs: Array, targets: Array) -> Array:
-    """1 where the class is wrong: the classification error, to be minimised."""
+def error(outputs: Outputs, targets: Classes) -> Float[Array, " n"]:
+    """Return 1 where the predicted class is wrong, else 0: the classification error."""
     return 1.0 - accuracy(outputs, targets)
 
 
@@ -47,10 +53,12 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def named(loss: str | Loss) -> Loss:
-    """The loss of that name; a function is its own."""
+def get_loss(loss: str | Loss) -> Loss:
+    """Return the loss or metric of a name; a function is returned unchanged."""
     if callable(loss):
         return loss
     if loss not in LOSSES:
-        raise ValueError(f"a loss or metric is a function or one of {', '.join(LOSSES)}; got {loss!r}")
+        raise ValueError(
+            f"a loss or metric must be a function or one of {', '.join(LOSSES)}; got {loss!r}"
+        )
     return LOSSES[loss]

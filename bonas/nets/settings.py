@@ -1,40 +1,63 @@
-"""What a training run is told: settings that are compiled in, hyperparameters that may differ by network, and data."""
+"""The inputs of a training run: compiled settings, hyperparameters and data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Array
 
-from bonas.nets.losses import Loss, accuracy, error, half_squared_error, named, squared_error
-from bonas.nets.mlp import INITIAL, Shape
-from bonas.nets.optimisers import OPTIMISERS, Schedule, constant
+from bonas.nets.losses import (
+    Loss,
+    accuracy,
+    error,
+    get_loss,
+    half_squared_error,
+    squared_error,
+)
+from bonas.nets.mlp import INITIAL
+from bonas.nets.schedules import Schedule, constant
+from bonas.nets.shapes import Shape, check_positive_integer
+
+# Arrays, or nested lists of numbers.
+Rows = ArrayLike | Sequence[Any]
+# Default learning rates, from the optimizers' papers, and for SGD from Twist.
+LEARNING_RATES = {"sgd": 0.05, "adam": 1e-3, "adadelta": 1.0}
 
 
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Settings:
-    """How to train. Static: it may be passed to any jitted function, and other settings are compiled anew.
+    """Settings of training, which are static: each value is compiled once.
 
-    loss: a name in `losses.LOSSES`, or a function (outputs (n, c), targets) -> (n,).
-    metrics: what validation measures, like `loss`; none means the loss. The first one decides about patience: lower is better.
-    batch: rows an update; None for all of them, 1 for Twist's Algorithm 3. A last batch that is not full counts its own rows.
-    max_epochs, min_epochs: Hyper.epochs ends a run before max_epochs; nothing but that and divergence before min_epochs.
-    tolerance: stop when the training loss of consecutive epochs differs by less (Wilton: 1e-4 between 1000 and 5000 epochs).
-    patience: stop after so many checkpoints without a new best of the first metric, and keep the parameters of the best.
-    checkpoints: validate every so many epochs, or after these epochs.
-    shuffle: permute the rows before every epoch (Twist, Algorithm 2); without, batches follow the order of the data.
-    schedule: the factor of the learning rate, schedule(step, steps), with the updates done and all those of the run.
-    momentum_schedule, dropout_schedule: the same for momentum, and for the chance that units and inputs are dropped.
-    initial: how parameters start; see `mlp.init`.
+    Args:
+        loss: A name in `losses.LOSSES`, or a function (outputs (n, c), targets) -> (n,).
+        metrics: Validation metrics, given like `loss`; by default the loss. Patience uses the first
+            one, for which lower must be better.
+        optimizer: "adam", "adadelta" or "sgd".
+        batch: Rows per update; None for all of them, 1 for Algorithm 3 of Twist. An incomplete last
+            batch averages over its own rows.
+        max_epochs: Largest number of epochs; `Hyperparameters.epochs` can end a run earlier.
+        min_epochs: Tolerance and patience do not end a run before this epoch.
+        tolerance: Stop when the training loss changes by less between two epochs (Wilton uses 1e-4
+            between 1000 and 5000 epochs).
+        patience: Stop after this many checkpoints without improvement of the first metric, and keep
+            the best parameters.
+        checkpoints: Validate after every multiple of this number, or after these epochs.
+        shuffle: Permute the rows before every epoch (Twist, Algorithm 2).
+        schedule: Factor of the learning rate, a function (step, steps) of the update and the total
+            number of updates.
+        momentum_schedule: The same for momentum.
+        dropout_schedule: The same for the dropout rates of units and inputs.
+        initial: Distribution of the initial parameters; see `mlp.init`.
     """
 
     loss: str | Loss = "squared_error"
     metrics: tuple[str | Loss, ...] = ()
-    optimiser: str = "adam"
+    optimizer: str = "adam"
     batch: int | None = 32
     max_epochs: int = 100
     min_epochs: int = 1
@@ -47,154 +70,259 @@ class Settings:
     dropout_schedule: Schedule = constant
     initial: str = "scaled"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if isinstance(self.metrics, str) or callable(self.metrics):
-            raise ValueError(f"metrics is a tuple; write ({self.metrics!r},)")
-        measures = self.measures
-        if named(self.loss) in (accuracy, error):
-            raise ValueError(f"{self.loss} has no slope to follow; train on cross_entropy and measure it as a metric")
-        if self.patience is not None and measures[0] is accuracy:
-            raise ValueError("patience waits for the first metric to fall; accuracy rises: use error")
-        for name, known in (("optimiser", OPTIMISERS), ("initial", INITIAL)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is one of {', '.join(known)}; got {getattr(self, name)!r}")
-        for name in ("batch", "max_epochs", "min_epochs", "patience"):
+            raise ValueError(
+                f"metrics must be a tuple, such as ({self.metrics!r},); got {self.metrics!r}"
+            )
+        object.__setattr__(self, "metrics", tuple(self.metrics))
+        if np.ndim(self.checkpoints) == 1:
+            object.__setattr__(
+                self, "checkpoints", tuple(np.asarray(self.checkpoints).tolist())
+            )
+        self._check_loss()
+        for name, choices in (("optimizer", LEARNING_RATES), ("initial", INITIAL)):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}")
+            if value not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}; got {value!r}"
+                )
+        for name in ("batch", "max_epochs", "min_epochs", "patience"):
+            if getattr(self, name) is not None:
+                check_positive_integer(name, getattr(self, name))
         if self.tolerance is not None and not self.tolerance >= 0.0:
             raise ValueError(f"tolerance must not be negative; got {self.tolerance}")
         if self.min_epochs > self.max_epochs:
-            raise ValueError(f"min_epochs, {self.min_epochs}, is more than max_epochs, {self.max_epochs}")
-        wanted = np.atleast_1d(self.checkpoints)
-        if wanted.dtype.kind != "i" or wanted.size == 0 or wanted[0] < 1 or (np.diff(wanted) <= 0).any():
-            raise ValueError(f"checkpoints is a number of epochs, or a rising tuple of them; got {self.checkpoints!r}")
-        if wanted[-1] > self.max_epochs:
-            raise ValueError(f"checkpoint {wanted[-1]} is never reached in {self.max_epochs} epochs")
+            raise ValueError(
+                f"min_epochs ({self.min_epochs}) must not exceed max_epochs ({self.max_epochs})"
+            )
+        self._check_checkpoints()
+
+    def _check_loss(self) -> None:
+        if get_loss(self.loss) in (accuracy, error):
+            raise ValueError(
+                f"{self.loss} has no gradient; train on cross_entropy and use it as a metric"
+            )
+        if self.metric_functions[0] is accuracy and self.patience is not None:
+            raise ValueError(
+                "patience minimizes the first metric, but a high accuracy is better; use error"
+            )
+
+    def _check_checkpoints(self) -> None:
+        epochs = np.atleast_1d(self.checkpoints)
+        integers = epochs.dtype.kind == "i" and epochs.size > 0
+        if not integers or epochs[0] < 1 or (np.diff(epochs) <= 0).any():
+            raise ValueError(
+                "checkpoints must be a number of epochs or an increasing tuple of epochs; "
+                f"got {self.checkpoints!r}"
+            )
+        if epochs[-1] > self.max_epochs:
+            raise ValueError(
+                f"checkpoint {epochs[-1]} is never reached in {self.max_epochs} epochs"
+            )
 
     @property
     def checkpoint_epochs(self) -> np.ndarray:
-        """The epochs after which validation happens, (c,): the rows of Result.metrics."""
+        """The epochs (c,) after which validation happens: the rows of Result.metrics."""
         if isinstance(self.checkpoints, int):
             return np.arange(self.checkpoints, self.max_epochs + 1, self.checkpoints)
         return np.asarray(self.checkpoints)
 
     @property
-    def measures(self) -> tuple[Loss, ...]:
-        """The metrics as functions."""
-        return tuple(named(metric) for metric in self.metrics or (self.loss,))
+    def metric_functions(self) -> tuple[Loss, ...]:
+        """The validation metrics as functions."""
+        return tuple(get_loss(metric) for metric in self.metrics or (self.loss,))
 
 
-class Hyper(NamedTuple):
-    """What may differ from network to network in one compiled program. None is off, or the default, and costs nothing.
+class Hyperparameters(NamedTuple):
+    """Hyperparameters that may differ between networks of one compiled program.
 
-    One value for all layers, or one a layer: (depth + 1,) with the output last, (depth,) for dropout.
+    None disables a feature, or selects its default, at no cost. A value is one number for all
+    layers, or one per layer: (depth + 1,) with the output last, (depth,) for dropout.
     """
 
-    learning_rate: ArrayLike | None = None  # None: 1e-3 for Adam, 1 for Adadelta, 0.05 for SGD
-    momentum: ArrayLike | None = None  # () of SGD
-    dropout: ArrayLike | None = None  # chance that a hidden unit is dropped, in [0, 1)
-    input_dropout: ArrayLike | None = None  # () the same for inputs
-    weight_decay: ArrayLike | None = (
-        None  # () share of each weight, times the learning rate, lost an update; biases keep theirs
-    )
-    max_norm: ArrayLike | None = None  # longest vector of incoming weights that a unit may have
-    epochs: ArrayLike | None = None  # () int, at most Settings.max_epochs, which is the default
+    learning_rate: ArrayLike | None = None  # None: see LEARNING_RATES
+    momentum: ArrayLike | None = None  # () for SGD
+    dropout: ArrayLike | None = None  # probability in [0, 1) of dropping a hidden unit
+    # () probability in [0, 1) of dropping an input
+    input_dropout: ArrayLike | None = None
+    # () decoupled decay of weights, not of biases
+    weight_decay: ArrayLike | None = None
+    max_norm: ArrayLike | None = None  # largest norm of the incoming weights of a unit
+    epochs: ArrayLike | None = None  # () int, at most Settings.max_epochs, the default
 
 
 class Examples(NamedTuple):
-    """Rows to learn from, and rows to validate on. Training has the precision of x: `examples` gives float32."""
+    """Training and validation rows. Training has the precision of x; `examples` gives float32."""
 
     x: Array  # (n, inputs)
     y: Array  # (n, outputs) targets, or (n,) int labels
     valid_x: Array | None = None  # (m, inputs)
-    valid_y: Array | None = None
-    weight: Array | None = None  # (n,) how much a training row counts; None: all alike
+    valid_y: Array | None = None  # (m, outputs) or (m,)
+    # (n,) weight of each training row in the loss; None: all equal
+    weight: Array | None = None
 
 
 def examples(
-    x: ArrayLike,
-    y: ArrayLike,
-    valid_x: ArrayLike | None = None,
-    valid_y: ArrayLike | None = None,
+    x: Rows,
+    y: Rows,
+    valid_x: Rows | None = None,
+    valid_y: Rows | None = None,
     *,
-    weight: ArrayLike | None = None,
-    dtype="float32",
+    weight: Rows | None = None,
+    dtype: Any = "float32",
 ) -> Examples:
-    """Data for training: x (n, d) and y (n,) or (n, c); whole numbers in y (n,) are labels. Call it outside `jit`.
+    """Check data and convert them for training; call it outside `jit`.
 
-    Bad data are refused here, with the row named. Nothing is scaled: networks want inputs of about unit size.
+    Nothing is scaled: networks train best on inputs of about unit variance.
+
+    Args:
+        x: Inputs (n, d).
+        y: Targets (n,) or (n, c); integers of shape (n,) are class labels.
+        valid_x: Inputs of validation rows.
+        valid_y: Targets of validation rows.
+        weight: Weight of each training row in the loss; equal weights if None.
+        dtype: Precision of training.
     """
     if (valid_x is None) != (valid_y is None):
-        raise ValueError("valid_x and valid_y come together")
-    x, y = _rows(x, y, dtype, "row")
-    counts = None if weight is None else np.asarray(weight, dtype)
-    if counts is not None and (
-        counts.shape != (len(x),) or not (np.isfinite(counts) & (counts >= 0)).all() or not counts.any()
-    ):
-        raise ValueError(f"expected {len(x)} weights that are not negative, and not all zero; got {counts}")
-    counts = None if counts is None else jax.device_put(counts)
+        raise ValueError("valid_x and valid_y must be given together")
+    x, y = _convert_rows(x, y, dtype, "row")
+    weights = None if weight is None else _convert_weights(weight, len(x), dtype)
     if valid_x is None or valid_y is None:
-        return Examples(x, y, weight=counts)
-    held = _rows(valid_x, valid_y, dtype, "validation row")
-    if held[0].shape[1:] != x.shape[1:] or held[1].shape[1:] != y.shape[1:] or held[1].dtype != y.dtype:
-        raise ValueError(f"validation rows differ in kind: {held[0].shape}, {held[1].shape} beside {x.shape}, {y.shape}")
-    return Examples(x, y, *held, counts)
+        return Examples(x, y, weight=weights)
+    valid_x, valid_y = _convert_rows(valid_x, valid_y, dtype, "validation row")
+    same_columns = valid_x.shape[1:] == x.shape[1:] and valid_y.shape[1:] == y.shape[1:]
+    if not same_columns or valid_y.dtype != y.dtype:
+        raise ValueError(
+            f"validation rows {valid_x.shape}, {valid_y.shape} ({valid_y.dtype}) do not match "
+            f"training rows {x.shape}, {y.shape} ({y.dtype})"
+        )
+    return Examples(x, y, valid_x, valid_y, weights)
 
 
-def _rows(x: ArrayLike, y: ArrayLike, dtype, what: str) -> tuple[Array, Array]:
-    x, y = np.asarray(x, dtype), np.asarray(y)
+def _convert_weights(weight: Rows, n: int, dtype: Any) -> Array:
+    weights = np.asarray(weight, dtype)
+    valid = weights.shape == (n,) and (np.isfinite(weights) & (weights >= 0)).all()
+    if not valid or not weights.any():
+        raise ValueError(
+            f"expected {n} non-negative weights, not all zero; got {weights}"
+        )
+    return jax.device_put(weights)
+
+
+def _convert_rows(x: Rows, y: Rows, dtype: Any, name: str) -> tuple[Array, Array]:
+    x = np.asarray(x, dtype)
+    y = np.asarray(y)
     if x.ndim != 2 or y.ndim not in (1, 2) or len(x) != len(y) or len(x) == 0:
-        raise ValueError(f"expected x of shape (n, d) and y of shape (n,) or (n, c), n > 0; got {x.shape} and {y.shape}")
-    labels = y.ndim == 1 and y.dtype.kind in "iu"
-    y = y.astype(np.int32) if labels else np.asarray(y[:, None] if y.ndim == 1 else y, dtype)
+        raise ValueError(
+            "expected x of shape (n, d) and y of shape (n,) or (n, c), n > 0; "
+            f"got {x.shape} and {y.shape}"
+        )
+    if y.ndim == 1 and y.dtype.kind in "iu":
+        y = y.astype(np.int32)
+    else:
+        y = np.asarray(y[:, None] if y.ndim == 1 else y, dtype)
     bad = ~np.isfinite(x).all(axis=1) | ~np.isfinite(y.reshape(len(y), -1)).all(axis=1)
     if bad.any():
-        raise ValueError(f"{what} {int(bad.argmax())} holds a NaN or an infinite value: x {x[bad][0]}, y {y[bad][0]}")
-    return jax.device_put(x), jax.device_put(y)  # without compiling a copy, as jnp.asarray does
+        raise ValueError(
+            f"{name} {int(bad.argmax())} contains NaN or infinity: x {x[bad][0]}, y {y[bad][0]}"
+        )
+    # Unlike jnp.asarray, device_put does not compile a copy.
+    return jax.device_put(x), jax.device_put(y)
 
 
-def check(shape: Shape, settings: Settings, hyper: Hyper, data: Examples, networks: int | None = None) -> None:
-    """Refuse what does not fit together, when it is traced or called; `networks` is the leading axis of hyper, if any."""
+def check(
+    shape: Shape,
+    settings: Settings,
+    hyper: Hyperparameters,
+    data: Examples,
+    networks: int | None = None,
+) -> None:
+    """Raise a ValueError unless shape, settings, hyperparameters and data fit together.
+
+    Values are checked only outside `jit`, where they are known.
+
+    Args:
+        shape: Shape of the networks.
+        settings: Settings of the run.
+        hyper: Hyperparameters.
+        data: Training and validation rows.
+        networks: Length of the leading axis of the hyperparameters, if they have one.
+    """
     if data.x.ndim != 2 or data.x.shape[1] != shape.inputs:
-        raise ValueError(f"expected rows of {shape.inputs} inputs; got x of shape {data.x.shape}")
+        raise ValueError(f"expected x of shape (n, {shape.inputs}); got {data.x.shape}")
     if data.y.ndim == 2 and data.y.shape[1] != shape.outputs:
-        raise ValueError(f"expected {shape.outputs} targets a row; got y of shape {data.y.shape}")
+        raise ValueError(
+            f"expected y of shape (n, {shape.outputs}); got {data.y.shape}"
+        )
     if data.y.ndim == 1:
         _check_labels(shape, settings, data)
     if settings.patience is not None and data.valid_x is None:
-        raise ValueError("patience needs validation rows: examples(x, y, valid_x, valid_y)")
-    if settings.batch is not None and settings.batch > len(data.x):
-        raise ValueError(f"batch, {settings.batch}, is more than the {len(data.x)} rows; None takes all of them")
-    if hyper.momentum is not None and settings.optimiser != "sgd":
-        raise ValueError(f"momentum is for sgd; {settings.optimiser} has its own")
-    _check_hyper(shape, settings, hyper, () if networks is None else (networks,))
+        raise ValueError(
+            "patience needs validation rows; pass examples(x, y, valid_x, valid_y)"
+        )
+    check_batch(settings.batch, len(data.x))
+    if hyper.momentum is not None and settings.optimizer != "sgd":
+        raise ValueError(f"momentum needs optimizer='sgd'; got {settings.optimizer!r}")
+    _check_hyperparameters(
+        shape, settings, hyper, () if networks is None else (networks,)
+    )
+
+
+def check_batch(batch: int | None, rows: int) -> None:
+    """Raise a ValueError if a batch is larger than the number of rows."""
+    if batch is not None and batch > rows:
+        raise ValueError(
+            f"batch ({batch}) exceeds the number of rows ({rows}); use None for all"
+        )
 
 
 def _check_labels(shape: Shape, settings: Settings, data: Examples) -> None:
-    if named(settings.loss) in (squared_error, half_squared_error):
-        raise ValueError("y (n,) of whole numbers are labels; for a squared error give y as floating-point numbers or (n, c)")
+    if get_loss(settings.loss) in (squared_error, half_squared_error):
+        raise ValueError(
+            "integer y of shape (n,) are class labels; for a squared error pass floats, or (n, c)"
+        )
     for labels in (data.y, data.valid_y):
         if labels is None or isinstance(labels, jax.core.Tracer):
             continue
-        known = np.asarray(labels)
-        if known.min() < 0 or known.max() >= shape.outputs:
-            raise ValueError(f"labels must be between 0 and {shape.outputs - 1}; got {known.min()} to {known.max()}")
+        low = np.asarray(labels).min()
+        high = np.asarray(labels).max()
+        if low < 0 or high >= shape.outputs:
+            raise ValueError(
+                f"labels must be between 0 and {shape.outputs - 1}; got {low} to {high}"
+            )
 
 
-def _check_hyper(shape: Shape, settings: Settings, hyper: Hyper, lead: tuple[int, ...]) -> None:
-    layers = {"learning_rate": shape.depth + 1, "max_norm": shape.depth + 1, "dropout": shape.depth}
+def _check_hyperparameters(
+    shape: Shape, settings: Settings, hyper: Hyperparameters, leading: tuple[int, ...]
+) -> None:
+    layers = {
+        "learning_rate": shape.depth + 1,
+        "max_norm": shape.depth + 1,
+        "dropout": shape.depth,
+    }
     for name, value in hyper._asdict().items():
         if value is None:
             continue
-        fits = [lead, (*lead, layers[name])] if name in layers else [lead]
-        fits += [()] if lead else []
-        if jnp.shape(value) not in fits:
-            raise ValueError(f"expected {name} of shape {' or '.join(map(str, fits))}; got {jnp.shape(value)}")
-        if isinstance(value, jax.core.Tracer):
-            continue
-        known = np.asarray(value)
-        share, most = name in ("dropout", "input_dropout", "momentum"), settings.max_epochs
-        if not (known >= 0).all() or (share and (known >= 1).any()) or (name == "epochs" and (known > most).any()):
-            high = " and below 1" if share else f" and at most max_epochs, {most}" if name == "epochs" else ""
-            raise ValueError(f"{name} must be at least 0{high}; got {known}")
+        allowed = [leading, (*leading, layers[name])] if name in layers else [leading]
+        allowed += [()] if leading else []
+        if jnp.shape(value) not in allowed:
+            raise ValueError(
+                f"expected {name} of shape {' or '.join(map(str, allowed))}; got {jnp.shape(value)}"
+            )
+        if not isinstance(value, jax.core.Tracer):
+            _check_range(name, np.asarray(value), settings.max_epochs)
+
+
+def _check_range(name: str, value: np.ndarray, max_epochs: int) -> None:
+    """Raise a ValueError for a negative value, a probability of 1, or too many epochs."""
+    below = np.full_like(value, True, dtype=bool)
+    condition = ""
+    if name in ("dropout", "input_dropout", "momentum"):
+        below = value < 1
+        condition = " and below 1"
+    elif name == "epochs":
+        below = value <= max_epochs
+        condition = f" and at most max_epochs ({max_epochs})"
+    if not ((value >= 0) & below).all():
+        raise ValueError(f"{name} must be at least 0{condition}; got {value}")

@@ -1,246 +1,293 @@
-"""Training of a variational network: the bound climbed by Adam, with scores at checkpoints.
+"""Train variational networks by Adam on the evidence lower bound, with scores at checkpoints.
 
-A network trains from checkpoint to checkpoint and may stop after any of them: `advance` goes on where it was.
+Training can stop after any checkpoint; `train_to_checkpoint` continues from there.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
-from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.nets.bnn_vi import (
     VI,
     Scores,
     Variational,
-    divergence,
     expected_log_likelihood,
     init,
     sample_outputs,
     scores,
     unscale_scores,
 )
-from bonas.nets.mlp import Architecture, Params, Shape, check_architecture, flat, masks, unflat
+from bonas.nets.epoch import row_weights
+from bonas.nets.mlp import Params, flatten, masks, unflatten
 from bonas.nets.pruning import active, unit_divergence
 from bonas.nets.settings import Examples
+from bonas.nets.shapes import Architecture, Shape, check_architecture
+from bonas.nets.vi_prior import divergence
+from bonas.nets.vi_settings import TrainingPlan, VIHyperparameters, check_vi
 
-_AT_ONCE = 10  # draws of all scored rows that are in memory together
-_MASK, _INITIAL, _ORDER, _NOISE, _SCORE = range(5)  # what the key of a network is folded with
-
-
-@jax.tree_util.register_static
-@dataclass(frozen=True)
-class Course:
-    """How long to train, and when to look. Static: other courses are compiled anew.
-
-    checkpoints: rising numbers of updates; training ends at the last.
-    batch: rows an update; None for all of them.
-    draws, window: scores are means over the last `window` updates before a checkpoint, each by `draws` draws. The thesis
-        has 100 draws and 20 updates, its code 50 (H-S6).
-    """
-
-    checkpoints: tuple[int, ...] = (500, 1000, 1500, 2000, 2500, 3000, 4000, 5000)
-    batch: int | None = None
-    draws: int = 100
-    window: int = 1
-
-    def __post_init__(self):
-        points = np.asarray(self.checkpoints)
-        if points.ndim != 1 or points.dtype.kind != "i" or points.size == 0 or (np.diff(points, prepend=0) <= 0).any():
-            raise ValueError(f"checkpoints are rising numbers of updates, the first at least 1; got {self.checkpoints!r}")
-        for name in ("draws", "window") if self.batch is None else ("draws", "window", "batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}")
-        if self.window > np.diff(points, prepend=0).min():
-            raise ValueError(f"a window of {self.window} updates does not fit between the checkpoints {self.checkpoints}")
+# Number of samples that scoring holds in memory at once.
+_SAMPLES_AT_ONCE = 10
+# Numbers folded into the key of a network, one for each use of randomness.
+_FOR_MASK, _FOR_START, _FOR_ORDER, _FOR_NOISE, _FOR_SCORES = range(5)
 
 
-class Traits(NamedTuple):
-    """What may differ from network to network in one compiled program."""
+class VIState(NamedTuple):
+    """State of training between updates."""
 
-    learning_rate: ArrayLike = 1e-3  # of Adam, with its usual other numbers
-    prior_variance: ArrayLike = 1.0  # of the weights, or the mode of its inverse-gamma prior
-    noise: ArrayLike = 0.0025  # variance of the noise that training begins with: exp(−6), rounded
-    repeats: ArrayLike = 1.0  # how many times the likelihood counts; as published data repeated m times count m² times (H-X12)
-
-
-class Training(NamedTuple):
-    """A network in training."""
-
-    vector: Array  # (2 k + 1,) means, log deviations, log noise
-    moments: Any  # Adam's
-    order: Array  # (n,) int: the rows in the order of this pass over the data
+    vector: Array  # (2 k + 1,) means, log standard deviations, log noise
+    moments: Any  # state of Adam
+    order: Array  # (n,) int: order of the rows in this pass over the data
     step: Array  # () int: updates done
-    finite: Array  # () bool: false from the update on that gave no numbers; the parameters before it are kept
+    # () bool: no update was NaN; the parameters before that update are kept
+    finite: Array
 
 
 class Checkpoint(NamedTuple):
-    """What is known of a network at a checkpoint, in the units of the values that were given; NaN of one that diverged."""
+    """Scores at a checkpoint, in the units of the given values; NaN if training diverged."""
 
-    bound: Array  # () mean over the updates since the last one of the evidence lower bound, in nats a row
-    train: Scores  # of training rows, of which as many are drawn as are validated
-    valid: Scores
-    noise: Array  # () variance
-    active: Array  # (depth,) units in use (H-S5)
-
-
-def unscale_checkpoint(found: Checkpoint, y_scale: ArrayLike) -> Checkpoint:
-    """What is known of a network whose values had been divided by y_scale, in their own units."""
-    train, valid = (unscale_scores(part, y_scale) for part in (found.train, found.valid))
-    return Checkpoint(found.bound - jnp.log(y_scale), train, valid, found.noise * jnp.square(y_scale), found.active)
+    # () mean evidence lower bound since the last checkpoint, in nats per row
+    bound: Array
+    # scores on random training rows, in the number of validation rows
+    train: Scores
+    valid: Scores  # scores on the validation rows
+    noise: Array  # () noise variance
+    active: Array  # (depth,) number of active units; see nets.pruning
 
 
-class Run(NamedTuple):
-    """A network to train, and all that it is told."""
+def unscale_checkpoint(scaled: Checkpoint, y_scale: ArrayLike) -> Checkpoint:
+    """Convert a checkpoint of values that were divided by y_scale to the original units."""
+    return Checkpoint(
+        bound=scaled.bound - jnp.log(y_scale),
+        train=unscale_scores(scaled.train, y_scale),
+        valid=unscale_scores(scaled.valid, y_scale),
+        noise=scaled.noise * jnp.square(y_scale),
+        active=scaled.active,
+    )
 
-    key: Array
-    shape: Shape
-    vi: VI
-    course: Course
+
+class VIRun(NamedTuple):
+    """The inputs of a training run, which do not change during the run."""
+
+    key: Array  # () random key
+    shape: Shape  # static
+    vi: VI  # static
+    plan: TrainingPlan  # static
     architecture: Architecture
-    traits: Traits
+    hyper: VIHyperparameters
     data: Examples
 
 
 def train_vi(
-    key: Array, shape: Shape, vi: VI, course: Course, architecture: Architecture, traits: Traits, data: Examples
+    key: PRNGKeyArray,
+    shape: Shape,
+    vi: VI,
+    plan: TrainingPlan,
+    architecture: Architecture,
+    hyper: VIHyperparameters,
+    data: Examples,
 ) -> tuple[Variational, Checkpoint]:
-    """Train one network; its scores have a leading axis of checkpoints. A pure function for `jit` and `vmap`."""
-    check_vi(shape, vi, course, traits, data)
+    """Train one variational network; a pure function for `jit` and `vmap`.
+
+    Returns:
+        The posterior, and scores with a leading axis of checkpoints.
+    """
+    check_vi(shape, vi, plan, hyper, data)
     check_architecture(shape, architecture)
-    run = Run(key, shape, vi, course, architecture, traits, data)
-    state, found = jax.lax.scan(partial(advance, run), begin(run), jnp.asarray(course.checkpoints, jnp.int32))
-    return unpack(state.vector, shape), found
+    run = VIRun(key, shape, vi, plan, architecture, hyper, data)
+    ends = jnp.asarray(plan.checkpoints, jnp.int32)
+    state, checkpoints = jax.lax.scan(
+        partial(train_to_checkpoint, run), init_training(run), ends
+    )
+    return unpack(state.vector, shape), checkpoints
 
 
-def check_vi(shape: Shape, vi: VI, course: Course, traits: Traits, data: Examples) -> None:
-    """Refuse what does not fit together; values only where they are known, outside `jit`."""
-    outputs = 1 + vi.head
-    if data.x.ndim != 2 or data.x.shape[1] != shape.inputs or data.y.ndim != 2 or data.y.shape[1] != 1:
-        raise ValueError(f"expected rows of {shape.inputs} inputs and one target; got {data.x.shape} and {data.y.shape}")
-    if shape.outputs != outputs:
-        raise ValueError(
-            f"a network {'with' if vi.head else 'without'} a variance head has {outputs} outputs; got {shape.outputs}"
-        )
-    if data.valid_x is None:
-        raise ValueError("scores need validation rows: examples(x, y, valid_x, valid_y)")
-    if course.batch is not None and course.batch > len(data.x):
-        raise ValueError(f"batch, {course.batch}, is more than the {len(data.x)} rows; None takes all of them")
-    for name, value in traits._asdict().items():
-        if not isinstance(value, jax.core.Tracer) and not (np.asarray(value) > 0.0).all():
-            raise ValueError(f"{name} must be positive; got {value}")
-
-
-def begin(run: Run, **start: float) -> Training:
-    """A network before its first update; start: `spread` and `log_std` of `bnn_vi.init`."""
-    dtype, log_noise = run.data.x.dtype, jnp.log(jnp.asarray(run.traits.noise))
-    q = init(jax.random.fold_in(run.key, _INITIAL), run.shape, _mask(run), log_noise=log_noise, **start)
+def init_training(run: VIRun, **start: float) -> VIState:
+    """Return the state before the first update; `start` goes to `bnn_vi.init`."""
+    dtype = run.data.x.dtype
+    log_noise = jnp.log(jnp.asarray(run.hyper.noise))
+    start_key = jax.random.fold_in(run.key, _FOR_START)
+    q = init(start_key, run.shape, _mask(run), log_noise=log_noise, **start)
     vector = pack(jax.tree.map(lambda leaf: leaf.astype(dtype), q))
-    zero = jnp.zeros((), jnp.int32)
-    return Training(vector, optax.scale_by_adam().init(vector), jnp.arange(len(run.data.x)), zero, jnp.asarray(True))
+    return VIState(
+        vector=vector,
+        moments=optax.scale_by_adam().init(vector),
+        order=jnp.arange(len(run.data.x)),
+        step=jnp.zeros((), jnp.int32),
+        finite=jnp.asarray(True),
+    )
 
 
-def pack(q: Variational) -> Array:
-    """All of a variational network as one vector: an update is then one pass over one array."""
-    return jnp.concatenate([flat(q.mean), flat(q.log_std), q.log_noise[None]])
+def pack(q: Variational) -> Float[Array, " k"]:
+    """Concatenate a posterior into one vector, so that an update is one pass over one array."""
+    return jnp.concatenate([flatten(q.mean), flatten(q.log_std), q.log_noise[None]])
 
 
-def unpack(vector: Array, shape: Shape) -> Variational:
-    """Its inverse."""
+def unpack(vector: Float[Array, " k"], shape: Shape) -> Variational:
+    """Split a vector of `pack` into means, log standard deviations and log noise."""
     k = len(vector) // 2
-    return Variational(unflat(vector[:k], shape), unflat(vector[k:-1], shape), vector[-1])
+    return Variational(
+        unflatten(vector[:k], shape), unflatten(vector[k:-1], shape), vector[-1]
+    )
 
 
-def advance(run: Run, state: Training, end: ArrayLike) -> tuple[Training, Checkpoint]:
-    """The network after `end` updates in all, and its scores: what a checkpoint is."""
-    dtype, window = run.data.x.dtype, run.course.window
-    mask, began = _mask(run), state.step
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(partial(_score, run), state))
+def train_to_checkpoint(
+    run: VIRun, state: VIState, end: ArrayLike
+) -> tuple[VIState, Checkpoint]:
+    """Train until `end` updates have been made in total, and score the network."""
+    dtype = run.data.x.dtype
+    window = run.plan.window
+    mask = _mask(run)
+    began = state.step
+    score_shapes = jax.eval_shape(partial(_score, run), state)
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), score_shapes)
 
-    def update(i, carry):
-        state, bounds, seen = carry
+    def update(i: Array, carry: tuple) -> tuple:
+        state, bounds, totals = carry
         state, bound = _update(run, mask, state)
-        # scoring is a branch, so that it is compiled once and training is not compiled twice
-        now = jax.lax.cond(i >= end - window, lambda: _score(run, state), lambda: nothing)
-        return state, bounds + bound, jax.tree.map(jnp.add, seen, now)
+        # Scoring is a branch of one loop, so that training is not compiled twice.
+        new_scores = jax.lax.cond(
+            i >= end - window, lambda: _score(run, state), lambda: zeros
+        )
+        return state, bounds + bound, jax.tree.map(jnp.add, totals, new_scores)
 
-    start = (state, jnp.zeros((), dtype), nothing)
-    state, bounds, seen = jax.lax.fori_loop(began, jnp.asarray(end, jnp.int32), update, start)
-    train, valid = jax.tree.map(lambda leaf: leaf / window, seen)
+    start = (state, jnp.zeros((), dtype), zeros)
+    state, bounds, totals = jax.lax.fori_loop(
+        began, jnp.asarray(end, jnp.int32), update, start
+    )
+    train, valid = jax.tree.map(lambda leaf: leaf / window, totals)
     q = unpack(state.vector, run.shape)
-    units = active(unit_divergence(run.vi, q, mask, jnp.asarray(run.traits.prior_variance, dtype))).sum(axis=1)
-    found = Checkpoint(bounds / (end - began), train, valid, jnp.exp(q.log_noise), units.astype(dtype))
-    return state, jax.tree.map(lambda leaf: jnp.where(state.finite, leaf, jnp.nan), found)
+    prior_variance = jnp.asarray(run.hyper.prior_variance, dtype)
+    units = active(unit_divergence(run.vi, q, mask, prior_variance)).sum(axis=1)
+    checkpoint = Checkpoint(
+        bounds / (end - began), train, valid, jnp.exp(q.log_noise), units.astype(dtype)
+    )
+    return state, jax.tree.map(
+        lambda leaf: jnp.where(state.finite, leaf, jnp.nan), checkpoint
+    )
 
 
-def climb(run: Run, state: Training, end: ArrayLike) -> tuple[Training, Array]:
-    """The network after `end` updates in all, without scores, and the mean bound of those made."""
-    mask, began = _mask(run), state.step
+def train_until(
+    run: VIRun, state: VIState, end: ArrayLike
+) -> tuple[VIState, Float[Array, ""]]:
+    """Train until `end` updates have been made in total, without scores.
 
-    def update(_, carry):
-        state, bound = _update(run, mask, carry[0])
-        return state, carry[1] + bound
+    Returns:
+        The state, and the mean bound of these updates.
+    """
+    mask = _mask(run)
+    began = state.step
 
-    state, bounds = jax.lax.fori_loop(began, jnp.asarray(end, jnp.int32), update, (state, jnp.zeros((), run.data.x.dtype)))
+    def update(_: Array, carry: tuple) -> tuple:
+        state, bounds = carry
+        state, bound = _update(run, mask, state)
+        return state, bounds + bound
+
+    start = (state, jnp.zeros((), run.data.x.dtype))
+    state, bounds = jax.lax.fori_loop(began, jnp.asarray(end, jnp.int32), update, start)
     return state, bounds / jnp.maximum(end - began, 1)
 
 
-def _mask(run: Run) -> Params:
-    return masks(jax.random.fold_in(run.key, _MASK), run.shape, run.architecture)
+def _mask(run: VIRun) -> Params:
+    return masks(jax.random.fold_in(run.key, _FOR_MASK), run.shape, run.architecture)
 
 
-def _update(run: Run, mask: Params, state: Training) -> tuple[Training, Array]:
-    """One update, and the bound before it."""
-    data, dtype = run.data, run.data.x.dtype
+class _Batch(NamedTuple):
+    """Rows of one update."""
+
+    x: Array  # (b, inputs)
+    y: Array  # (b, 1)
+    weight: Array  # (b,)
+    order: Array  # (n,) int: order of the rows in this pass over the data
+
+
+def _next_batch(run: VIRun, state: VIState, weight: Array) -> _Batch:
+    """Select the rows of the next update, and shuffle them before each pass over the data."""
+    data = run.data
     n = len(data.x)
-    weight = jnp.ones(n, dtype) if data.weight is None else data.weight.astype(dtype)
-    count = jnp.maximum(jnp.sum(weight), 1.0) * jnp.asarray(run.traits.repeats, dtype)
-    order, x, y, part = state.order, data.x, data.y, weight
-    if run.course.batch is not None and run.course.batch < n:
-        size = run.course.batch
-        turns = -(-n // size)
-        turn = state.step % turns
-        order_key = jax.random.fold_in(jax.random.fold_in(run.key, _ORDER), state.step)
-        order = jax.lax.cond(turn == 0, lambda: jnp.argsort(jax.random.bits(order_key, (n,))), lambda: order)
-        place = turn * size + jnp.arange(size)
-        rows = order[place % n]
-        x, y, part = data.x[rows], data.y[rows], jnp.where(place < n, weight[rows], 0.0)
-    noise_key = jax.random.fold_in(jax.random.fold_in(run.key, _NOISE), state.step)
+    size = run.plan.batch
+    if size is None or size >= n:
+        return _Batch(data.x, data.y, weight, state.order)
+    batches = -(-n // size)
+    number = state.step % batches
+    order_key = jax.random.fold_in(jax.random.fold_in(run.key, _FOR_ORDER), state.step)
+    order = jax.lax.cond(
+        number == 0,
+        lambda: jnp.argsort(jax.random.bits(order_key, (n,))),
+        lambda: state.order,
+    )
+    place = number * size + jnp.arange(size)
+    rows = order[place % n]
+    return _Batch(
+        data.x[rows], data.y[rows], jnp.where(place < n, weight[rows], 0.0), order
+    )
 
-    def loss(vector):
+
+def _update(run: VIRun, mask: Params, state: VIState) -> tuple[VIState, Array]:
+    """Make one update; return the state and the bound before the update."""
+    dtype = run.data.x.dtype
+    weight = row_weights(run.data)
+    count = jnp.maximum(jnp.sum(weight), 1.0) * jnp.asarray(run.hyper.repeats, dtype)
+    batch = _next_batch(run, state, weight)
+    noise_key = jax.random.fold_in(jax.random.fold_in(run.key, _FOR_NOISE), state.step)
+
+    def loss(vector: Array) -> Array:
         q = unpack(vector, run.shape)
-        fit = expected_log_likelihood(noise_key, run.vi, run.shape, q, mask, run.architecture, x, y[:, 0])
-        away = divergence(run.vi, q, mask, jnp.asarray(run.traits.prior_variance, dtype))
-        return away / count - jnp.sum(fit * part) / jnp.maximum(jnp.sum(part), jnp.finfo(dtype).tiny)
+        likelihood = expected_log_likelihood(
+            noise_key,
+            run.vi,
+            run.shape,
+            q,
+            mask,
+            run.architecture,
+            batch.x,
+            batch.y[:, 0],
+        )
+        kl = divergence(run.vi, q, mask, jnp.asarray(run.hyper.prior_variance, dtype))
+        kl_per_row = kl / count
+        weighted = jnp.sum(likelihood * batch.weight)
+        return kl_per_row - weighted / jnp.maximum(
+            jnp.sum(batch.weight), jnp.finfo(dtype).tiny
+        )
 
     value, gradient = jax.value_and_grad(loss)(state.vector)
-    live = jnp.concatenate([flat(mask), flat(mask), jnp.ones(1, bool)])
-    updates, moments = optax.scale_by_adam().update(jnp.where(live, gradient, 0.0), state.moments)
-    vector = state.vector - jnp.asarray(run.traits.learning_rate, dtype) * updates
-    fine = state.finite & jnp.isfinite(value) & jnp.isfinite(vector).all()
-    vector, moments = optax.tree.where(fine, (vector, moments), (state.vector, state.moments))
-    return Training(vector, moments, order, state.step + 1, fine), -value
+    live = jnp.concatenate([flatten(mask), flatten(mask), jnp.ones(1, bool)])
+    updates, moments = optax.scale_by_adam().update(
+        jnp.where(live, gradient, 0.0), state.moments
+    )
+    vector = state.vector - jnp.asarray(run.hyper.learning_rate, dtype) * updates
+    finite = state.finite & jnp.isfinite(value) & jnp.isfinite(vector).all()
+    vector, moments = optax.tree.where(
+        finite, (vector, moments), (state.vector, state.moments)
+    )
+    return VIState(vector, moments, batch.order, state.step + 1, finite), -value
 
 
-def _score(run: Run, state: Training) -> tuple[Scores, Scores]:
-    """Of training rows and of validation rows, a few draws at a time."""
-    data, q, mask, draws = run.data, unpack(state.vector, run.shape), _mask(run), run.course.draws
-    valid_x, valid_y = jnp.asarray(data.valid_x), jnp.asarray(data.valid_y)
-    key = jax.random.fold_in(jax.random.fold_in(run.key, _SCORE), state.step)
-    chance = None if data.weight is None else data.weight / jnp.sum(data.weight)
-    some = jax.random.choice(key, len(data.x), (min(len(valid_x), len(data.x)),), p=chance)
-    x = jnp.concatenate([data.x[some], valid_x])
-    part = next(size for size in range(min(_AT_ONCE, draws), 0, -1) if draws % size == 0)
+def _score(run: VIRun, state: VIState) -> tuple[Scores, Scores]:
+    """Score training rows and validation rows, a few samples at a time."""
+    data = run.data
+    q = unpack(state.vector, run.shape)
+    mask = _mask(run)
+    draws = run.plan.draws
+    valid_x = jnp.asarray(data.valid_x)
+    valid_y = jnp.asarray(data.valid_y)
+    key = jax.random.fold_in(jax.random.fold_in(run.key, _FOR_SCORES), state.step)
+    probability = None if data.weight is None else data.weight / jnp.sum(data.weight)
+    size = min(len(valid_x), len(data.x))
+    chosen = jax.random.choice(key, len(data.x), (size,), p=probability)
+    x = jnp.concatenate([data.x[chosen], valid_x])
+    at_once = next(
+        k for k in range(min(_SAMPLES_AT_ONCE, draws), 0, -1) if draws % k == 0
+    )
 
-    def outputs(key):
-        return sample_outputs(key, run.shape, q, mask, run.architecture, x, part)
+    def sample(key: Array) -> Array:
+        return sample_outputs(key, run.shape, q, mask, run.architecture, x, at_once)
 
-    found = jax.lax.map(outputs, jax.random.split(key, draws // part)).reshape(draws, len(x), run.shape.outputs)
-    cut = len(some)
-    train = scores(run.vi, q, found[:, :cut], data.y[some, 0])
-    return train, scores(run.vi, q, found[:, cut:], valid_y[:, 0])
+    outputs = jax.lax.map(sample, jax.random.split(key, draws // at_once))
+    outputs = outputs.reshape(draws, len(x), run.shape.outputs)
+    train = scores(run.vi, q, outputs[:, :size], data.y[chosen, 0])
+    return train, scores(run.vi, q, outputs[:, size:], valid_y[:, 0])

@@ -1,4 +1,6 @@
-"""Networks of exactly the shape they have, and their training, in plain numpy: what a padded one must agree with."""
+"""Networks of exactly the shape they have, and their training, in plain numpy: what a padded one
+must agree with.
+"""
 
 import jax
 import numpy as np
@@ -14,21 +16,37 @@ FUNCTIONS = {  # value, and derivative from the value
 
 
 def cut(params, widths, inputs):
-    """[(kernel, bias), ...] of the layers that there are, input to output, cut out of padded parameters."""
-    params = {name: {part: np.asarray(leaf) for part, leaf in layer.items()} for name, layer in params.items()}
+    """[(kernel, bias), ...] of the layers that there are, input to output, cut out of padded
+    parameters.
+    """
+    params = {
+        name: {part: np.asarray(leaf) for part, leaf in layer.items()}
+        for name, layer in params.items()
+    }
     layers, before = [], inputs
     for number, width in enumerate(width for width in widths if width):
         name, place = ("first", ()) if number == 0 else ("hidden", (number - 1,))
-        layers.append((params[name]["kernel"][place][:before, :width], params[name]["bias"][place][:width]))
+        layers.append(
+            (
+                params[name]["kernel"][place][:before, :width],
+                params[name]["bias"][place][:width],
+            )
+        )
         before = width
     return [*layers, (params["last"]["kernel"][:before], params["last"]["bias"])]
 
 
 def line(kernel, bias):
-    """Parameters of the network with two inputs, one output and no hidden layer, and its layers for the plain version."""
+    """Parameters of the network with two inputs, one output and no hidden layer, and its layers for
+    the plain version.
+    """
     first = {"kernel": np.zeros((2, 1)), "bias": np.zeros(1)}
     hidden = {"kernel": np.zeros((0, 1, 1)), "bias": np.zeros((0, 1))}
-    return {"first": first, "hidden": hidden, "last": {"kernel": kernel, "bias": bias}}, [(kernel, bias)]
+    return {
+        "first": first,
+        "hidden": hidden,
+        "last": {"kernel": kernel, "bias": bias},
+    }, [(kernel, bias)]
 
 
 def same(found, expected, **tolerance):
@@ -77,9 +95,14 @@ def adam(rate, first=0.9, second=0.999, small=1e-8):
     """Kingma and Ba 2015, Algorithm 1."""
 
     def update(gradient, memory, step):
-        mean, square = first * memory[0] + (1 - first) * gradient, second * memory[1] + (1 - second) * gradient**2
+        mean, square = (
+            first * memory[0] + (1 - first) * gradient,
+            second * memory[1] + (1 - second) * gradient**2,
+        )
         corrected = mean / (1 - first**step), square / (1 - second**step)
-        return -rate * corrected[0] / (np.sqrt(corrected[1]) + small), np.stack([mean, square])
+        return -rate * corrected[0] / (np.sqrt(corrected[1]) + small), np.stack(
+            [mean, square]
+        )
 
     return update, lambda leaf: np.zeros((2, *leaf.shape))
 
@@ -90,28 +113,41 @@ def adadelta(rate, decay=0.9, small=1e-6):
     def update(gradient, memory, step):
         square = decay * memory[0] + (1 - decay) * gradient**2
         change = -np.sqrt(memory[1] + small) / np.sqrt(square + small) * gradient
-        return rate * change, np.stack([square, decay * memory[1] + (1 - decay) * change**2])
+        return rate * change, np.stack(
+            [square, decay * memory[1] + (1 - decay) * change**2]
+        )
 
     return update, lambda leaf: np.zeros((2, *leaf.shape))
 
 
-def train(layers, x, y, activation, optimiser, batches):
-    """The layers after one update a batch (an array of rows), and the loss of each batch before its update."""
-    update, start = optimiser
+def train(layers, x, y, activation, optimizer, batches):
+    """The layers after one update a batch (an array of rows), and the loss of each batch before its
+    update.
+    """
+    update, start = optimizer
     leaves, losses = [leaf.copy() for layer in layers for leaf in layer], []
     memory = [start(leaf) for leaf in leaves]
     for step, rows in enumerate(batches, start=1):
         pairs = list(zip(leaves[::2], leaves[1::2], strict=True))
         losses.append(squared(pairs, x[rows], y[rows], activation))
-        for i, leaf in enumerate(leaf for layer in gradient(pairs, x[rows], y[rows], activation) for leaf in layer):
+        for i, leaf in enumerate(
+            leaf
+            for layer in gradient(pairs, x[rows], y[rows], activation)
+            for leaf in layer
+        ):
             change, memory[i] = update(leaf, memory[i], step)
             leaves[i] = leaves[i] + change
     return list(zip(leaves[::2], leaves[1::2], strict=True)), np.array(losses)
 
 
 def check_descent(known, train, shape, settings):
-    """One epoch of single-point descent from the parameters of the reference, in its order, ends at its parameters."""
-    kernels, biases = [np.array(w).T for w in known["W0"]], [np.array(b) for b in known["b0"]]
+    """One epoch of single-point descent from the parameters of the reference, in its order, ends at
+    its parameters.
+    """
+    kernels, biases = (
+        [np.array(w).T for w in known["W0"]],
+        [np.array(b) for b in known["b0"]],
+    )
     exact = {
         "first": {"kernel": kernels[0], "bias": biases[0]},
         "hidden": {"kernel": kernels[1][None], "bias": biases[1][None]},
@@ -119,9 +155,22 @@ def check_descent(known, train, shape, settings):
     }
     x, y = np.array(known["X"]).T, np.array(known["Y"]).T
     data = nets.examples(x[known["order"]], y[known["order"]], x, y, dtype="float64")
-    hyper, network = nets.Hyper(learning_rate=known["eta"]), nets.architecture(shape, (3, 2))
-    found = train(jax.random.key(0), shape, settings, network, hyper, data, params=mlp.resize(exact, shape))
-    for (kernel, bias), weight, level in zip(cut(found.params, (3, 2), 2), known["W_after"], known["b_after"], strict=True):
+    hyper, network = (
+        nets.Hyperparameters(learning_rate=known["eta"]),
+        nets.architecture(shape, (3, 2)),
+    )
+    found = train(
+        jax.random.key(0),
+        shape,
+        settings,
+        network,
+        hyper,
+        data,
+        params=mlp.resize(exact, shape),
+    )
+    for (kernel, bias), weight, level in zip(
+        cut(found.params, (3, 2), 2), known["W_after"], known["b_after"], strict=True
+    ):
         np.testing.assert_allclose(kernel, np.array(weight).T, rtol=1e-12)
         np.testing.assert_allclose(bias, level, rtol=1e-12)
     np.testing.assert_allclose(found.final[0], known["cost_after"], rtol=1e-12)
