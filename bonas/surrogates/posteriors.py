@@ -1,26 +1,37 @@
-"""What Gaussian processes say under each of s hyperparameter samples: the last three functions of a surrogate."""
+"""Predictions of surrogates with Gaussian-process posteriors in their state."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import PRNGKeyArray
 
 from bonas import gp as gaussian
-from bonas.gp import Posterior, Prediction
+from bonas.gp import Prediction
+from bonas.surrogates.surrogate import (
+    Covariances,
+    OtherPoints,
+    Points,
+    Samples,
+    Surrogate,
+)
 
 
-def predict_each(posteriors: Posterior, x: Array) -> Prediction:
-    """Means and standard deviations (s, m) at x (m, d)."""
-    return jax.vmap(gaussian.predict, (0, None))(posteriors, x)
+class PosteriorSurrogate(Surrogate):
+    """A surrogate whose state has a field `posterior` (s, ...) of s hyperparameter samples."""
 
+    def predict(self, state: Any, x: Points) -> Prediction:
+        return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)
 
-def covariance_each(posteriors: Posterior, x: Array, at: Array) -> Array:
-    """Covariances (s, m, k) between x (m, d) and at (k, d)."""
-    return jax.vmap(gaussian.covariance, (0, None, None))(posteriors, x, at)
+    def covariance(self, state: Any, x: Points, at: OtherPoints) -> Covariances:
+        return jax.vmap(gaussian.covariance, (0, None, None))(state.posterior, x, at)
 
-
-def sample_in_turn(key: Array, posteriors: Posterior, x: Array, k: int) -> Array:
-    """k joint draws (k, m) at x (m, d): the i-th is from the i-th hyperparameter sample, in turn."""
-    s = len(posteriors.alpha)
-    each = -(-k // s)
-    draws = jax.vmap(lambda key, one: gaussian.sample(key, one, x, each))(jax.random.split(key, s), posteriors)
-    return jnp.swapaxes(draws, 0, 1).reshape(each * s, len(x))[:k]
+    def sample(self, key: PRNGKeyArray, state: Any, x: Points, k: int) -> Samples:
+        """Draw k joint samples, cycling through the hyperparameter samples."""
+        s = len(state.posterior.alpha)
+        each = -(-k // s)
+        keys = jax.random.split(key, s)
+        draws = jax.vmap(lambda key, one: gaussian.sample(key, one, x, each))(
+            keys, state.posterior
+        )
+        return jnp.swapaxes(draws, 0, 1).reshape(each * s, len(x))[:k]

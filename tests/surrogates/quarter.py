@@ -1,4 +1,4 @@
-"""Values in one quarter of the unit square: what the tests of surrogates fit, and where they look."""
+"""Data in one quarter of the unit square, and points of the whole square to predict at."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -14,12 +14,13 @@ KEY = jax.random.key(0)
 _RNG = np.random.default_rng(0)
 _X = _RNG.uniform(size=(8, 2)) * 0.5
 _Y = np.sin(6.0 * _X[:, 0]) + _X[:, 1]
-DATA = bonas.dataset(_X, (_Y - _Y.mean()) / _Y.std(), capacity=12)  # of mean 0 and variance 1
+# mean 0 and variance 1
+DATA = bonas.dataset(_X, (_Y - _Y.mean()) / _Y.std(), capacity=12)
 POINTS = jnp.asarray(_RNG.uniform(size=(30, 2)))  # anywhere in the square
 
 
 def programs(models: Mapping[str, Surrogate]) -> tuple[Callable, Callable, Callable]:
-    """By the name of a model: its fit, compiled once, its predict, and what its fit to DATA gives."""
+    """Return functions of a model's name: its compiled fit, its predict, and its fit to DATA."""
 
     @cache
     def fit(name):

@@ -1,4 +1,4 @@
-"""The networks by HMC and NUTS and the regression on a last layer, behind the interface that searches know."""
+"""Networks sampled by HMC and NUTS, and regression on a last layer, as surrogates."""
 
 from functools import partial
 
@@ -9,14 +9,21 @@ import pytest
 from surrogates.quarter import DATA, KEY, POINTS, programs
 
 import bonas
-from bonas.surrogates.bayesian import hmc_network
-from bonas.surrogates.last_layer import last_layer
-from bonas.surrogates.readings import condition
+from bonas.surrogates.hmc_bnn import hmc_network
+from bonas.surrogates.last_layer_bnn import last_layer
+from bonas.surrogates.network_posterior import condition
 
 MODELS = {
     "hmc": hmc_network((12,), chains=4, samples=20, first=100, steps=20),
     "sampled": hmc_network(
-        (12,), output="sampled", precisions="gibbs", noise_prior=(10.0, 0.02), chains=4, samples=100, first=200, steps=20
+        (12,),
+        output="sampled",
+        precisions="gibbs",
+        noise_prior=(10.0, 0.02),
+        chains=4,
+        samples=100,
+        first=200,
+        steps=20,
     ),
     "last layer": last_layer((12, 12), steps=300, samples=4),
 }
@@ -27,18 +34,29 @@ _fit, _predict, _fitted = programs(MODELS)
 
 def test_equal_models_are_one():
     space = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Choice("x", "y", "z"))
-    assert hmc_network([12], chains=4, samples=20, first=100, steps=20) is MODELS["hmc"]
-    assert last_layer([12, 12], steps=300, samples=4) is MODELS["last layer"]
+    assert hmc_network([12], chains=4, samples=20, first=100, steps=20) == MODELS["hmc"]
+    assert last_layer([12, 12], steps=300, samples=4) == MODELS["last layer"]
     for model in MODELS.values():
-        assert model.adapt(space) is model.adapt(space)
+        assert model.adapt(space) == model.adapt(space)
 
 
 @pytest.mark.slow
 def test_networks_see_options_apart_and_flags():
-    """Three options, one number and one flag: what the first layer takes."""
-    space = bonas.Space(b=bonas.Choice("x", "y", "z"), a=bonas.Float(0.0, 1.0, when={"b": "x"}))
-    assert MODELS["hmc"].adapt(space).init(4, 2, 1).draws.weights.kernels[0].shape == (20, 5, 12)
-    assert MODELS["last layer"].adapt(space).init(4, 2, 1).params["first"]["kernel"].shape == (5, 12)
+    """The first layer has inputs for three options, one number and one flag."""
+    space = bonas.Space(
+        b=bonas.Choice("x", "y", "z"), a=bonas.Float(0.0, 1.0, when={"b": "x"})
+    )
+    assert MODELS["hmc"].adapt(space).init(4, 2, 1).draws.weights.kernels[0].shape == (
+        20,
+        5,
+        12,
+    )
+    assert MODELS["last layer"].adapt(space).init(4, 2, 1).params["first"][
+        "kernel"
+    ].shape == (
+        5,
+        12,
+    )
 
 
 # The network by HMC
@@ -46,7 +64,7 @@ def test_networks_see_options_apart_and_flags():
 
 @pytest.mark.slow
 def test_later_fits_go_on_from_the_last():
-    """A network that has settled needs no burn-in: five trajectories more leave it as good as it was."""
+    """A converged network needs no burn-in: five more trajectories keep its accuracy."""
     state, first = _fitted("hmc")
     again, info = _fit("hmc")(jax.random.key(1), DATA, state)
     mean = _predict("hmc")(again, DATA.x[:8]).mean[0]
@@ -57,53 +75,91 @@ def test_later_fits_go_on_from_the_last():
 def test_what_is_not_a_number_is_not_kept():
     """A broken chain leaves the last networks, and says so."""
     state = _fitted("hmc")[0]
-    broken = state._replace(chains=jax.tree.map(lambda leaf: leaf * jnp.nan, state.chains))
+    broken = state._replace(
+        chains=jax.tree.map(lambda leaf: leaf * jnp.nan, state.chains)
+    )
     kept, info = _fit("hmc")(KEY, DATA, broken)
     assert not info.finite
-    np.testing.assert_array_equal(_predict("hmc")(kept, POINTS).mean, _predict("hmc")(state, POINTS).mean)
+    np.testing.assert_array_equal(
+        _predict("hmc")(kept, POINTS).mean, _predict("hmc")(state, POINTS).mean
+    )
 
 
 @pytest.mark.slow
 def test_conditioning_is_that_of_a_gaussian():
-    """Against the formulae for a Gaussian with the mean and the covariance of 9 functions at 6 points, 2 of them observed."""
+    """Against the formulas for a Gaussian with the moments of 9 functions at 6 points."""
     values, y, noise = RNG.normal(size=(9, 6)), RNG.normal(size=6), 0.3
     new = np.array([False, True, False, False, True, False])
-    mixed = np.asarray(condition(jnp.asarray(values), jnp.asarray(y), jnp.asarray(new), jnp.asarray(noise))) @ values
+    mixed = (
+        np.asarray(
+            condition(
+                jnp.asarray(values),
+                jnp.asarray(y),
+                jnp.asarray(new),
+                jnp.asarray(noise),
+            )
+        )
+        @ values
+    )
     mean, covariance = values.mean(axis=0), np.cov(values.T, ddof=0)
-    gain = covariance[:, new] @ np.linalg.inv(covariance[np.ix_(new, new)] + noise * np.eye(2))
-    np.testing.assert_allclose(mixed.mean(axis=0), mean + gain @ (y - mean)[new], rtol=1e-9)
-    np.testing.assert_allclose(np.cov(mixed.T, ddof=0), covariance - gain @ covariance[new], rtol=1e-9, atol=1e-12)
+    gain = covariance[:, new] @ np.linalg.inv(
+        covariance[np.ix_(new, new)] + noise * np.eye(2)
+    )
+    np.testing.assert_allclose(
+        mixed.mean(axis=0), mean + gain @ (y - mean)[new], rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        np.cov(mixed.T, ddof=0),
+        covariance - gain @ covariance[new],
+        rtol=1e-9,
+        atol=1e-12,
+    )
 
 
 @pytest.mark.slow
 def test_nothing_imagined_changes_nothing():
     state = _fitted("sampled")[0]
-    np.testing.assert_allclose(MODELS["sampled"].update(DATA, state).given.mix, state.given.mix, atol=1e-12)
+    np.testing.assert_allclose(
+        MODELS["sampled"].update(DATA, state).learned.mix, state.learned.mix, atol=1e-12
+    )
 
 
 def test_output_layers_are_integrated_out_in_closed_form():
-    """Against Bayesian regression on the hidden layer of each network, computed here, and the moments of their mixture."""
+    """Against Bayesian regression on the hidden layer of each network, and mixture moments."""
     state = _fitted("hmc")[0]
     weights, precisions = jax.tree.map(np.asarray, state.draws)
     means, variances = [], []
     for i in range(20):
 
         def hidden(x, i=i):
-            h = np.tanh((2.0 * np.asarray(x) - 1.0) @ weights.kernels[0][i] + weights.biases[0][i])
+            h = np.tanh(
+                (2.0 * np.asarray(x) - 1.0) @ weights.kernels[0][i]
+                + weights.biases[0][i]
+            )
             return np.column_stack([h, np.ones(len(h))])
 
-        prior = np.append(np.full(12, 12 * precisions.weights[i, 1]), precisions.weights[i, 3])  # Neal's width scaling
+        prior = np.append(
+            np.full(12, 12 * precisions.weights[i, 1]), precisions.weights[i, 3]
+        )  # Neal's width scaling
         rows, there = hidden(DATA.x[:8]), hidden(POINTS)
         covariance = np.linalg.inv(np.diag(prior) + precisions.noise[i] * rows.T @ rows)
-        means.append(there @ covariance @ rows.T @ np.asarray(DATA.y[:8, 0]) * precisions.noise[i])
+        means.append(
+            there
+            @ covariance
+            @ rows.T
+            @ np.asarray(DATA.y[:8, 0])
+            * precisions.noise[i]
+        )
         variances.append(np.sum(there @ covariance * there, axis=1))
     mean, std = _predict("hmc")(state, POINTS)
     np.testing.assert_allclose(mean[0], np.mean(means, axis=0), atol=1e-6)
-    np.testing.assert_allclose(std[0], np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0)), atol=1e-6)
+    np.testing.assert_allclose(
+        std[0], np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0)), atol=1e-6
+    )
 
 
 def test_steps_follow_the_acceptance():
-    """A step that is far too long is shorter after a fit, by more than one trajectory of burn-in would make it."""
+    """A step that is far too long shrinks at a fit by more than one trajectory of burn-in would."""
     state = _fitted("hmc")[0]
     long = state._replace(chains=state.chains._replace(step_size=jnp.ones(4)))
     after = _fit("hmc")(KEY, DATA, long)[0].chains.step_size
@@ -112,15 +168,25 @@ def test_steps_follow_the_acceptance():
 
 @pytest.mark.slow
 def test_a_random_walk_agrees_with_trajectories():
-    """Two units and three values: both have time to mix, and their chains say how well; five standard errors of the means."""
+    """Two units and three values, so that both mix; five standard errors of the means."""
     data = bonas.dataset(np.array([[0.1], [0.5], [0.9]]), np.array([-1.0, 1.0, 0.0]), 3)
     points, found = jnp.linspace(0.0, 1.0, 5)[:, None], []
     settings = {"chains": 8, "samples": 800, "noise_prior": (10.0, 0.1)}
-    for given in ({"method": "hmc", "first": 200, "steps": 10}, {"method": "metropolis", "first": 200, "steps": 100}):
+    for given in (
+        {"method": "hmc", "first": 200, "steps": 10},
+        {"method": "metropolis", "first": 200, "steps": 100},
+    ):
         model = hmc_network((2,), **settings, **given)
         state = jax.jit(model.fit)(KEY, data, model.init(3, 1, 1))[0]
-        by_chain = jax.tree.map(lambda leaf: leaf.reshape(8, 100, *leaf.shape[1:]), (state.draws, state.given))
-        each = jax.vmap(lambda draws, given: model.predict(state._replace(draws=draws, given=given), points).mean[0])
+        by_chain = jax.tree.map(
+            lambda leaf: leaf.reshape(8, 100, *leaf.shape[1:]),
+            (state.draws, state.learned),
+        )
+        each = jax.vmap(
+            lambda draws, given: model.predict(
+                state._replace(draws=draws, learned=given), points
+            ).mean[0]
+        )
         values = np.asarray(jax.jit(each)(*by_chain))
         found.append((values.mean(axis=0), values.var(axis=0, ddof=1) / 8))
     (one, of_one), (other, of_other) = found
@@ -133,24 +199,36 @@ def test_a_random_walk_agrees_with_trajectories():
 
 @pytest.mark.slow
 def test_the_last_layer_is_regressed_on_in_closed_form():
-    """Against ridge regression on the hidden layer, computed here, under each sample of the two variances."""
+    """Against ridge regression on the hidden layer, under each sample of the two variances."""
     state = _fitted("last layer")[0]
     params = jax.tree.map(np.asarray, state.params)
 
     def hidden(x):
-        h = np.tanh((2.0 * np.asarray(x) - 1.0) @ params["first"]["kernel"] + params["first"]["bias"])
+        h = np.tanh(
+            (2.0 * np.asarray(x) - 1.0) @ params["first"]["kernel"]
+            + params["first"]["bias"]
+        )
         h = np.tanh(h @ params["hidden"]["kernel"][0] + params["hidden"]["bias"][0])
         return np.column_stack([np.ones(len(h)), h / np.sqrt(12)])
 
     rows, there = hidden(DATA.x[:8]), hidden(POINTS)
     posterior = state.regression.posterior
-    for i, (mean, std) in enumerate(zip(*_predict("last layer")(state, POINTS), strict=True)):
-        variance, first_row = float(posterior.params["variance"][i]), float(posterior.lower[i, 0, 0])
-        noise = first_row**2 - variance * rows[0] @ rows[0]  # what the covariance has beside that of the function
+    for i, (mean, std) in enumerate(
+        zip(*_predict("last layer")(state, POINTS), strict=True)
+    ):
+        variance, first_row = (
+            float(posterior.params["variance"][i]),
+            float(posterior.lower[i, 0, 0]),
+        )
+        noise = (
+            first_row**2 - variance * rows[0] @ rows[0]
+        )  # added to the covariance of the function
         covariance = np.linalg.inv(np.eye(13) / variance + rows.T @ rows / noise)
         weights = covariance @ rows.T @ np.asarray(DATA.y[:8, 0]) / noise
         np.testing.assert_allclose(mean, there @ weights, atol=1e-3)
-        np.testing.assert_allclose(std, np.sqrt(np.sum(there @ covariance * there, axis=1)), atol=1e-3)
+        np.testing.assert_allclose(
+            std, np.sqrt(np.sum(there @ covariance * there, axis=1)), atol=1e-3
+        )
 
 
 # Searches
@@ -174,8 +252,11 @@ def test_a_search_finds_the_minimum_of_a_parabola(model):
         (partial(hmc_network, method="gibbs"), "expected method in"),
         (partial(hmc_network, floor=0.0), "floor > 0"),
         (partial(hmc_network, output="exact"), "expected output in"),
-        (partial(hmc_network, method="metropolis", precisions="gibbs"), "joint precisions for metropolis"),
-        (partial(hmc_network, activation="swish"), "an activation is one of"),
+        (
+            partial(hmc_network, method="metropolis", precisions="gibbs"),
+            "joint precisions for metropolis",
+        ),
+        (partial(hmc_network, activation="swish"), "activation must be one of"),
         (partial(last_layer, widths=()), "a hidden layer"),
     ],
 )

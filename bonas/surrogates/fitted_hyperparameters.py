@@ -1,0 +1,22 @@
+"""The hyperparameters of a fitted Gaussian process, by name."""
+
+from typing import Any
+
+import jax
+
+from bonas.surrogates.gaussian_process import GaussianProcess
+from bonas.surrogates.saas_gp import SAAS
+from bonas.surrogates.surrogate import Surrogate
+
+
+def hyperparameters(surrogate: Surrogate, state: Any) -> dict[str, Any]:
+    """Return the hyperparameter samples (s, ...) of a Gaussian process in nested dicts.
+
+    They are those of the kernel, such as "lengthscale", of the mean, and the noise variance unless
+    it is known. Other surrogates have none: the dict is empty.
+    """
+    if not isinstance(surrogate, (GaussianProcess, SAAS)):
+        return {}
+    data = jax.tree.map(lambda leaf: leaf[0], state.posterior.data)
+    found: dict[str, Any] = jax.vmap(surrogate._target(data).constrain)(state.z)
+    return found

@@ -1,0 +1,157 @@
+"""Gaussian processes as surrogates, with hyperparameters inferred by optimization or sampling."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from bonas import gp as gaussian
+from bonas.data import Dataset, empty
+from bonas.gp import Kernel, Mean, Noise, Posterior, priors
+from bonas.half_capacity import call_on_half
+from bonas.infer import Info, Target, all_finite, choose, maximize
+from bonas.spaces import Space
+from bonas.surrogates.hyperparameter_samplers import choose_sampler
+from bonas.surrogates.posteriors import PosteriorSurrogate
+from bonas.surrogates.surrogate import FitInfo, replicate
+
+METHODS = ("map", "slice", "hmc", "nuts")
+
+
+class GPState(NamedTuple):
+    """Hyperparameter samples and the posteriors given them."""
+
+    z: Any  # (s, ...) unconstrained hyperparameters
+    scale: Array  # (k,) widths of slice sampling, one for each of k hyperparameters
+    posterior: Posterior  # (s, ...)
+
+
+@dataclass(frozen=True)
+class GaussianProcess(PosteriorSurrogate):
+    """A Gaussian process; see `gp`."""
+
+    kernel: Kernel | None = None
+    noise: Noise = priors.log_normal_noise
+    mean: Mean = gaussian.zero
+    infer: str = "map"
+    samples: int = 16
+    steps: int = 10
+    restarts: int = 0
+    burn: int | None = None
+
+    has_evidence = True
+
+    def init(self, capacity: int, d: int, p: int = 1) -> GPState:
+        data = empty(capacity, d, p)
+        start = self._target(data).start
+        z = replicate(start, 1 if self.infer == "map" else self.samples)
+        size = sum(leaf.size for leaf in jax.tree.leaves(start))
+        return GPState(z, jnp.ones(size), self._condition(z, data))
+
+    def fit(
+        self, key: PRNGKeyArray, data: Dataset, state: GPState
+    ) -> tuple[GPState, FitInfo]:
+        last = jax.tree.map(lambda leaf: leaf[-1], state.z)
+        z, info, scale = call_on_half(self._infer, data, key, last, state.scale)
+        finite = all_finite(z)
+        z = choose(finite, z, state.z)
+        posterior = self._condition(z, data)
+        converged = info.accept.all() if self.infer == "map" else ~info.diverging.any()
+        return GPState(z, scale, posterior), FitInfo(
+            info.log_density.mean(), finite & converged, finite, posterior.jitter.max()
+        )
+
+    def update(self, data: Dataset, state: GPState) -> GPState:
+        return state._replace(posterior=self._condition(state.z, data))
+
+    def refresh(self, data: Dataset, state: GPState) -> tuple[GPState, FitInfo]:
+        target = self._target(data)
+        log_density = target.maximizing if self.infer == "map" else target.sampling
+        density = jax.vmap(log_density)(state.z).mean()
+        state = self.update(data, state)
+        true = jnp.asarray(True)
+        return state, FitInfo(density, true, true, state.posterior.jitter.max())
+
+    def adapt(self, space: Space) -> "GaussianProcess":
+        if self.kernel is None:
+            kernel = default_kernel(space)
+        else:
+            kernel = gaussian.without_order(self.kernel, space.categories)
+        # Raises a ValueError if the kernel was made for another space.
+        gaussian.hyperprior(kernel, space.dim, noise=self.noise, mean=self.mean)
+        return replace(self, kernel=kernel)
+
+    def _target(self, data: Dataset) -> Target:
+        kernel = self.kernel or gaussian.blend()
+        return gaussian.hyperposterior(kernel, data, noise=self.noise, mean=self.mean)
+
+    def _condition(self, z: Any, data: Dataset) -> Posterior:
+        kernel = self.kernel or gaussian.blend()
+        params = jax.vmap(self._target(data).constrain)(z)
+        return gaussian.condition_all(
+            kernel, params, data, noise=self.noise, mean=self.mean
+        )
+
+    def _infer(
+        self, data: Dataset, key: PRNGKeyArray, last: Any, scale: Array
+    ) -> tuple[Any, Info, Array]:
+        """Return hyperparameters (s, ...), diagnostics and the new widths of slice sampling."""
+        target = self._target(data)
+        if self.infer == "map":
+            z, info = maximize(
+                key,
+                target.maximizing,
+                last,
+                draw=target.draw,
+                restarts=self.restarts,
+                steps=self.steps,
+            )
+            return z, info, scale
+        sampler = choose_sampler(self.infer, scale, self.samples, self.burn)
+        z, info = sampler(key, target.sampling, last)
+        return z, info, info.scale if self.infer == "slice" else scale
+
+
+def gp(
+    kernel: Kernel | None = None,
+    *,
+    noise: Noise = priors.log_normal_noise,
+    mean: Mean = gaussian.zero,
+    infer: str = "map",
+    samples: int = 16,
+    steps: int = 10,
+    restarts: int = 0,
+    burn: int | None = None,
+) -> GaussianProcess:
+    """Model the objective by a Gaussian process whose hyperparameters are inferred at every fit.
+
+    Args:
+        kernel: Default: `default_kernel` of the space. A search adapts the kernel to the options of
+            the space, which have no order.
+        noise: The noise variance: a number, or a prior over it.
+        mean: The mean function.
+        infer: "map" maximizes the posterior; "slice", "hmc" and "nuts" draw samples, over which
+            acquisitions are averaged. Inference starts from the hyperparameters of the last fit.
+        samples: The number of samples.
+        steps: Evaluations of each optimization of "map".
+        restarts: Additional optimizations of "map", from draws of the prior.
+        burn: Samples to discard first. Default: 2 sweeps of "slice", which also adapt its widths,
+            `samples` for "hmc" and four times as many for "nuts".
+    """
+    if infer not in METHODS:
+        raise ValueError(
+            f"expected infer to be one of {', '.join(METHODS)}; got {infer!r}"
+        )
+    return GaussianProcess(kernel, noise, mean, infer, samples, steps, restarts, burn)
+
+
+def default_kernel(space: Space) -> Kernel:
+    """Return the default kernel of a space.
+
+    It is `gp.arc` if parameters are conditional, else `gp.blend`, with unordered options.
+    """
+    if space.conditions:
+        return gaussian.arc(space)
+    return gaussian.without_order(gaussian.blend(), space.categories)

@@ -1,0 +1,46 @@
+"""Bayesian linear regression as a surrogate, as a baseline."""
+
+from collections.abc import Callable
+
+from jaxtyping import Array
+
+from bonas import gp as gaussian
+from bonas.gp import Noise, priors
+from bonas.surrogates.gaussian_process import GaussianProcess, gp
+
+FEATURES: dict[str, Callable[[Array], Array]] = {
+    "linear": gaussian.affine,
+    "quadratic": gaussian.quadratic,
+}
+
+
+def linear(
+    features: str | Callable[[Array], Array] = "linear",
+    *,
+    noise: Noise = priors.log_normal_noise,
+    infer: str = "map",
+    samples: int = 16,
+    steps: int = 10,
+) -> GaussianProcess:
+    """Model the objective by Bayesian linear regression on features of a point.
+
+    y = w·φ(x) + noise with w ~ N(0, variance I) in closed form (Twist, Sections 3.3 and 3.4). Both
+    variances are inferred. This is `surrogates.gp` with the kernel `gp.basis(features)`.
+
+    Args:
+        features: "linear" for φ(x) = (1, x), "quadratic" for (1, x, x²), or a traceable function of
+            a point (d,).
+        noise: See `surrogates.gp`, as for the other arguments.
+        infer: See `surrogates.gp`.
+        samples: See `surrogates.gp`.
+        steps: See `surrogates.gp`.
+    """
+    if not callable(features) and features not in FEATURES:
+        raise ValueError(
+            f"expected features to be one of {', '.join(FEATURES)}, or a function of a point; "
+            f"got {features!r}"
+        )
+    phi = FEATURES[features] if isinstance(features, str) else features
+    return gp(
+        gaussian.basis(phi), noise=noise, infer=infer, samples=samples, steps=steps
+    )

@@ -1,0 +1,92 @@
+"""The interface of surrogates: models of an objective that a search fits and queries."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from bonas.data import Dataset
+from bonas.gp import Prediction
+from bonas.spaces import Space
+
+
+class FitInfo(NamedTuple):
+    """Diagnostics of a fit."""
+
+    log_density: Array  # () of the hyperparameters, averaged over their samples
+    converged: Array  # () bool: an optimum was reached, or no trajectory diverged
+    # () bool: false if the new parameters were not finite and the last ones were kept
+    finite: Array
+    jitter: Array  # () the largest value added to the diagonal of a covariance
+
+
+# Shapes of arguments and results: m and k points of d columns, s hyperparameter samples.
+Points = Float[Array, "m d"]
+OtherPoints = Float[Array, "k d"]
+Covariances = Float[Array, "s m k"]
+Samples = Float[Array, "k m"]
+
+
+class Surrogate:
+    """A model of an objective.
+
+    A surrogate is a frozen dataclass: its settings are fields and its behavior is methods. It is
+    static, equal and hashable by value, and may be passed to any jitted function; subclasses are
+    registered with JAX automatically. What changes from fit to fit is in the state, a pytree whose
+    shapes depend only on the capacity.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        jax.tree_util.register_static(cls)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether `FitInfo.log_density` is a density of the data and `refresh` is implemented.
+
+        A search needs it to compare output scales. The default is False.
+        """
+        return False
+
+    def init(self, capacity: int, d: int, p: int) -> Any:
+        """Return the state before any data, for `capacity` rows of d columns and p outputs."""
+        raise NotImplementedError
+
+    def fit(self, key: PRNGKeyArray, data: Dataset, state: Any) -> tuple[Any, FitInfo]:
+        """Fit the parameters to the data, starting from those in the state."""
+        raise NotImplementedError
+
+    def update(self, data: Dataset, state: Any) -> Any:
+        """Condition on other data, such as assumed values, with the same parameters."""
+        raise NotImplementedError
+
+    def predict(self, state: Any, x: Points) -> Prediction:
+        """Return mean (s, m) and standard deviation (s, m) for s hyperparameter samples."""
+        raise NotImplementedError
+
+    def covariance(self, state: Any, x: Points, at: OtherPoints) -> Covariances:
+        """Return the posterior covariances of the latent values at two sets of points."""
+        raise NotImplementedError
+
+    def sample(self, key: PRNGKeyArray, state: Any, x: Points, k: int) -> Samples:
+        """Draw k joint samples of the latent values at x."""
+        raise NotImplementedError
+
+    def adapt(self, space: Space) -> "Surrogate":
+        """Return the surrogate for a space, such as with a kernel for its unordered options.
+
+        Searches call this once. Implement it by `dataclasses.replace`, which keeps subclasses.
+        """
+        return self
+
+    def refresh(self, data: Dataset, state: Any) -> tuple[Any, FitInfo]:
+        """Condition on new data and report as `fit` does, with the same parameters."""
+        raise NotImplementedError
+
+
+def replicate(tree: Any, n: int) -> Any:
+    """Repeat every leaf n times along a new first axis."""
+    return jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (n, *jnp.shape(leaf))), tree
+    )
