@@ -1,224 +1,157 @@
-"""What an acquisition is: from what a search knows to the point it asks for next. And those that change another's scores."""
+"""The interface of acquisitions, which choose the next point from a surrogate's predictions."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpyro.distributions as dist
-from jax import Array
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from bonas.acquire.analytic import ei, kappa_schedule, lcb, log_ei, log_pi, pi
-from bonas.acquire.maximise import Pick
-from bonas.data import Dataset, standardise
-from bonas.gp import Prediction, matern52
+from bonas.acquire.maximize import Score, Selection
+from bonas.data import Dataset
+from bonas.gp import Prediction
 from bonas.spaces import Space
 from bonas.surrogates import Surrogate
-from bonas.surrogates import gp as gp_surrogate
 
-Score = Callable[[Array], Array]  # points (m, d) to scores (m,), to be maximised
-ClosedForm = Callable[..., Array]  # mean (s, m), std (s, m), best (s, 1) to scores (m,), or (s, m), which are averaged
+# A function of mean (s, m), std (s, m) and the incumbent (s, 1) to scores (m,), or (s, m), which
+# are averaged over the s hyperparameter samples.
+ClosedForm = Callable[..., Array]
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """What a search knows when it is asked: made and used within one trace, and not a pytree."""
+class Context:
+    """The inputs of an acquisition; a context exists within one trace and is not a pytree."""
 
     model: Surrogate
-    known: Any  # the model's state given the evaluations
-    imagined: Any  # and given values imagined at pending points, which every acquisition but `batch_ei` looks at
-    best: Array  # (s,) the least posterior mean among points asked, by hyperparameter sample: the incumbent under noise
-    data: Dataset  # all points asked; values standardised
-    pending: Array  # (n,) bool
-    failed: Array  # (n,) bool
-    cost: Array  # (n,) of the evaluations, in any unit
-    climb: Callable[[Array, Score], Pick]  # (key, score) -> the point with the highest score
-    candidates: Callable[[Array], Array]  # key -> (m, d) points over the whole space and around the best
-    choose: Callable[[Array, Array], Pick]  # (points (m, d), scores (m,)) -> the best of those not tried before
+    model_state: Any  # the model's state given the evaluations
+    # the model's state given also the values assumed at pending points
+    fantasy_state: Any
+    # incumbent: lowest posterior mean at evaluated and pending points
+    best: Float[Array, " s"]
+    data: Dataset  # all points asked for, with standardized values
+    pending: Bool[Array, " n"]
+    failed: Bool[Array, " n"]
+    cost: Float[Array, " n"]  # cost of each evaluation, in any unit
+    # maximize a score over the space
+    maximize: Callable[[PRNGKeyArray, Score], Selection]
+    # (m, d) points of the space and near the best ones
+    candidates: Callable[[PRNGKeyArray], Array]
+    choose: Callable[
+        [Array, Array], Selection
+    ]  # best of points (m, d) by scores (m,), new ones first
 
-    def predict(self, x: Array) -> Prediction:
-        """Mean and std (s, m) at x (m, d), pending points imagined."""
-        return self.model.predict(self.imagined, x)
+    def predict(self, x: Float[Array, "m d"]) -> Prediction:
+        """Predict mean and std (s, m), with assumed values at pending points."""
+        return self.model.predict(self.fantasy_state, x)
 
 
-def no_memory(capacity: int, d: int) -> tuple:
-    """What an acquisition carries that carries nothing."""
-    return ()
-
-
-@jax.tree_util.register_static
-@dataclass(frozen=True)
 class Acquisition:
-    """A way to choose the next point. Static: it may be passed to any jitted function.
+    """An acquisition, which chooses the next point.
 
-    score: (key, Outlook, memory) -> (Score, memory): what is drawn at random is drawn once an ask.
-    pick: (key, Outlook, memory) -> (Pick, memory), where there is more to choosing than climbing a score.
-    init: (capacity, d) -> memory, what it carries from ask to ask.
-    adapt: space -> Acquisition, where it has models of its own that must know which columns are options; see `adapted`.
+    To define one, write a frozen dataclass that overrides `score`, or `select` if it does more than
+    maximize a score. Acquisitions are static: they may be passed to any jitted function.
     """
 
-    score: Callable[[Array, Outlook, Any], tuple[Score, Any]] | None = None
-    pick: Callable[[Array, Outlook, Any], tuple[Pick, Any]] | None = None
-    init: Callable[[int, int], Any] = no_memory
-    adapt: Callable[[Space], "Acquisition"] | None = None
+    def __init_subclass__(cls) -> None:
+        jax.tree_util.register_static(cls)
+
+    def init(self, capacity: int, d: int) -> Any:
+        """Return the initial memory, which asks pass on; empty by default."""
+        return ()
+
+    def score(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Score, Any]:
+        """Return the score to maximize and the new memory.
+
+        Random numbers are drawn here, once per ask, so that the score is a fixed function.
+        """
+        raise ValueError(
+            f"{type(self).__name__} selects points without a score, so it cannot be combined with "
+            "an acquisition that changes scores; use one with a score, such as bonas.log_ei"
+        )
+
+    def select(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Selection, Any]:
+        """Select the next point and return it with the new memory."""
+        score_key, maximize_key = jax.random.split(key)
+        score, memory = self.score(score_key, context, memory)
+        return context.maximize(maximize_key, score), memory
+
+    def adapt(self, space: Space) -> "Acquisition":
+        """Return the acquisition for a space; override it if the acquisition has models."""
+        return self
 
 
-@cache
-def closed(function: ClosedForm, **settings) -> Acquisition:
-    """The acquisition of a closed form, such as closed(log_ei, xi=0.01). A search does this to a bare function itself.
+@dataclass(frozen=True)
+class ClosedFormAcquisition(Acquisition):
+    """An acquisition given by a function of mean, std and incumbent."""
 
-    It is given mean and std (s, m) of s samples of the hyperparameters at m points, and the incumbent best (s, 1). Scores
-    of every sample are averaged; those that are averaged already, (m,), are taken as they are.
+    function: ClosedForm
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def score(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Score, Any]:
+        return lambda x: self._scores(context, x), memory
+
+    def _scores(self, context: Context, x: Array) -> Array:
+        mean, std = context.predict(x)
+        best = context.best[:, None]
+        scores = jnp.asarray(self.function(mean, std, best, **dict(self.settings)))
+        if scores.shape == mean.shape:
+            return scores.mean(axis=0)
+        if scores.shape == mean.shape[1:]:
+            return scores
+        raise ValueError(
+            f"expected a score for each point: from mean and std of shape {mean.shape} (samples, "
+            f"points), scores {mean.shape[1:]}, or {mean.shape} to average; got {scores.shape}"
+        )
+
+
+def closed_form_acquisition(function: ClosedForm, **settings: Any) -> Acquisition:
+    """Create an acquisition from a closed form, as in ``closed_form_acquisition(lcb, kappa=1.0)``.
+
+    Args:
+        function: A function of mean and std (s, m), for s hyperparameter samples at m points, and
+            the incumbent (s, 1). It returns scores (s, m), which are averaged over the samples, or
+            averaged scores (m,). A search accepts such a function directly.
+        **settings: Keyword arguments for the function.
     """
-
-    def score(key, outlook: Outlook, memory):
-        def scores(x: Array) -> Array:
-            mean, std = outlook.predict(x)
-            found = jnp.asarray(function(mean, std, outlook.best[:, None], **settings))
-            if found.shape == mean.shape:
-                return found.mean(axis=0)
-            if found.shape == mean.shape[1:]:
-                return found
-            raise ValueError(
-                f"an acquisition has a score for each point: of mean and std {mean.shape}, samples of the hyperparameters and "
-                f"points, it makes {mean.shape[1:]}, or {mean.shape} to be averaged; got {found.shape}"
-            )
-
-        return scores, memory
-
-    return Acquisition(score)
+    for name, value in settings.items():
+        check_hashable(value, name)
+    return ClosedFormAcquisition(function, tuple(sorted(settings.items())))
 
 
-def as_acquisition(given: Acquisition | ClosedForm) -> Acquisition:
-    """An acquisition as it is, a function of mean, std and best made into one."""
-    if isinstance(given, Acquisition):
-        return given
-    if not callable(given):
-        raise ValueError(f"expected an acquisition, or a function of mean, std and best such as bonas.log_ei; got {given!r}")
-    return closed(given)
+def as_acquisition(acquisition: Acquisition | ClosedForm) -> Acquisition:
+    """Convert a closed form to an acquisition; an acquisition is returned unchanged."""
+    if isinstance(acquisition, Acquisition):
+        return acquisition
+    if not callable(acquisition):
+        raise ValueError(
+            "expected an acquisition, or a function of mean, std and best such as bonas.log_ei; "
+            f"got {acquisition!r}"
+        )
+    return closed_form_acquisition(acquisition)
 
 
-def adapted(given: Acquisition | ClosedForm, space: Space) -> Acquisition:
-    """The acquisition for a space: its own models, and those of what it wraps, are told of options and conditions."""
-    acquisition = as_acquisition(given)
-    return acquisition.adapt(space) if acquisition.adapt else acquisition
+def adapt_acquisition(
+    acquisition: Acquisition | ClosedForm, space: Space
+) -> Acquisition:
+    """Return the acquisition for a space, with its models adapted to the space."""
+    return as_acquisition(acquisition).adapt(space)
 
 
-def pick(acquisition: Acquisition, key: Array, outlook: Outlook, memory: Any) -> tuple[Pick, Any]:
-    """The point an acquisition asks for, and what it will remember."""
-    if acquisition.pick is not None:
-        return acquisition.pick(key, outlook, memory)
-    score_key, climb_key = jax.random.split(key)
-    score, memory = _score_of(acquisition)(score_key, outlook, memory)
-    return outlook.climb(climb_key, score), memory
-
-
-def _score_of(acquisition: Acquisition):
-    if acquisition.score is None:
-        raise ValueError("this acquisition picks points without scoring them, so nothing can be added to its score")
-    return acquisition.score
-
-
-@cache
-def scheduled_lcb(delta: float = 0.1) -> Acquisition:
-    """Lower confidence bound with kappa growing by `kappa_schedule`: Brochu, Cora & de Freitas 2010 (H-F1)."""
-
-    def score(key, outlook: Outlook, memory):
-        kappa = kappa_schedule(jnp.maximum(outlook.data.size, 1), outlook.data.x.shape[1], delta)
-        return lambda x: lcb(*outlook.predict(x), outlook.best, kappa=kappa), memory
-
-    return Acquisition(score)
-
-
-@cache
-def penalised(base: Acquisition | ClosedForm, penalty: Callable[[Array], Array], *, weight: float = 1.0) -> Acquisition:
-    """base − weight · penalty(u) with a penalty () of a point u (d,): against needlessly large networks (W-F3).
-
-    With log-EI and the logarithm of a network's size, a weight of 1 asks for improvement per parameter.
-    """
-    inner = as_acquisition(base)
-
-    def score(key, outlook: Outlook, memory):
-        plain, memory = _score_of(inner)(key, outlook, memory)
-        return lambda x: plain(x) - weight * jax.vmap(penalty)(x), memory
-
-    return Acquisition(score, init=inner.init, adapt=lambda space: penalised(adapted(inner, space), penalty, weight=weight))
-
-
-@cache
-def per_second(base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | None = None) -> Acquisition:
-    """Expected improvement per second: base − E log cost(u), the cost learned by a model of its logarithm (T-F1).
-
-    Snoek, Larochelle & Adams 2012, Section 3.2. The cost is Trial.cost; base is a logarithm, such as log_ei.
-    """
-    inner, costs = _log_scaled(base, "per_second"), model or gp_surrogate()
-
-    def init(capacity: int, d: int):
-        return inner.init(capacity, d), costs.init(capacity, d, 1)
-
-    def score(key, outlook: Outlook, memory):
-        base_key, fit_key = jax.random.split(key)
-        plain, base_memory = _score_of(inner)(base_key, outlook, memory[0])
-        known = outlook.data.mask & (outlook.cost > 0.0)[:, None]
-        logs = jnp.log(jnp.where(known[:, 0], outlook.cost, 1.0))[:, None]
-        scaled, _, scale = standardise(outlook.data._replace(y=logs, mask=known))
-        fitted, _ = costs.fit(fit_key, scaled, memory[1])
-        # the mean of the logarithms adds the same to every score
-        return lambda x: plain(x) - scale * costs.predict(fitted, x).mean.mean(axis=0), (base_memory, fitted)
-
-    def adapt(space: Space) -> Acquisition:
-        return per_second(adapted(inner, space), model=costs.adapt(space) if costs.adapt else costs)
-
-    return Acquisition(score, init=init, adapt=adapt)
-
-
-@cache
-def feasible(base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | None = None) -> Acquisition:
-    """base + log P(an evaluation succeeds), learned from those that did and failed; base is a logarithm, such as log_ei.
-
-    Successes are 1 and failures −1 to a model of its own, and P is the probability that its latent value is positive:
-    least-squares classification, Rasmussen & Williams 2006, Section 6.5. By default a Matérn 5/2 GP whose priors expect
-    regions and not points: labels jump, and a model free to do so would learn nothing from neighbours. Nothing is added
-    before the first failure.
-    """
-    inner, labels = _log_scaled(base, "feasible"), model or gp_surrogate(matern52(_firm), noise=_FUZZY)
-
-    def init(capacity: int, d: int):
-        return inner.init(capacity, d), labels.init(capacity, d, 1)
-
-    def score(key, outlook: Outlook, memory):
-        base_key, fit_key = jax.random.split(key)
-        plain, base_memory = _score_of(inner)(base_key, outlook, memory[0])
-        failed, done = outlook.failed[:, None], (outlook.data.mask[:, 0] & ~outlook.pending | outlook.failed)[:, None]
-        fitted, _ = labels.fit(fit_key, outlook.data._replace(y=jnp.where(failed, -1.0, 1.0), mask=done), memory[1])
-
-        def total(x):
-            mean, std = labels.predict(fitted, x)
-            return plain(x) + jnp.where(failed.any(), log_pi(-mean, std, 0.0), 0.0)
-
-        return total, (base_memory, fitted)
-
-    def adapt(space: Space) -> Acquisition:
-        return feasible(adapted(inner, space), model=labels.adapt(space) if labels.adapt else labels)
-
-    return Acquisition(score, init=init, adapt=adapt)
-
-
-_FUZZY = dist.LogNormal(math.log(0.05), 0.5)  # variance of labels about the latent function, along the border of a region
-
-
-def _firm(d: int) -> dict:
-    """Length scales that stay near half the diagonal of the cube."""
-    return {
-        "variance": dist.LogNormal(0.0, 0.5),
-        "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 0.25).expand([d]),
-    }
-
-
-def _log_scaled(base, name: str) -> Acquisition:
-    if base in (ei, pi):
-        raise ValueError(f"{name} adds a logarithm to the score: give it log_ei or log_pi, not {base.__name__}")
-    return as_acquisition(base)
+def check_hashable(value: Any, name: str) -> None:
+    """Raise a TypeError if a value is not hashable, naming the field that is at fault."""
+    try:
+        hash(value)
+    except TypeError as error:
+        for field in fields(value) if is_dataclass(value) else ():
+            check_hashable(getattr(value, field.name), f"{name}.{field.name}")
+        raise TypeError(
+            f"{name} must be hashable, such as a number, string or tuple; "
+            f"got {type(value).__name__}"
+        ) from error

@@ -1,64 +1,100 @@
-"""Max-value entropy search: how much an evaluation tells about the least value there is."""
+"""Max-value entropy search: the information that an evaluation gives about the minimum."""
 
 import math
-from functools import cache
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.acquire.acquisition import Acquisition, Outlook
-from bonas.acquire.analytic import log_ndtr
+from bonas.acquire.acquisition import Acquisition, Context
+from bonas.acquire.closed_form import log_ndtr
+from bonas.acquire.maximize import Score
 from bonas.gp import Prediction
 
-_HALVINGS = 40  # of an interval of some tens of standard deviations: to 1e-11
+# Bisections of an interval of some tens of standard deviations: precise to 1e-11 of them.
+_BISECTIONS = 40
 
 
-@cache
-def entropy(minima: int = 16) -> Acquisition:
-    """Information (nats) that a noise-free evaluation gives about the minimum, averaged over `minima` draws of it a sample.
+@dataclass(frozen=True)
+class MaxValueEntropy(Acquisition):
+    """Max-value entropy search."""
 
-    Wang & Jegelka 2017, eq. 6, for minimisation; the draws are from a Gumbel distribution fitted to the minimum over
-    candidates taken as independent (their Section 3.1). A cheap relative of the entropy search of H-F3.
-    """
+    minima: int
 
-    def score(key, outlook: Outlook, memory):
+    def score(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Score, Any]:
         candidate_key, draw_key = jax.random.split(key)
-        least = draw_minima(draw_key, outlook.predict(outlook.candidates(candidate_key)), minima)
-        least = jnp.minimum(least, outlook.best[:, None])
-        return lambda x: information(outlook.predict(x), least), memory
+        prediction = context.predict(context.candidates(candidate_key))
+        minima = draw_minima(draw_key, prediction, self.minima)
+        minima = jnp.minimum(minima, context.best[:, None])
+        return lambda x: information(context.predict(x), minima), memory
 
-    return Acquisition(score)
+
+def max_value_entropy(minima: int = 16) -> Acquisition:
+    """Score a point by the information (nats) its noise-free value gives about the minimum.
+
+    Wang & Jegelka 2017, eq. 6, for minimization. The minimum is drawn from a Gumbel distribution
+    fitted to the minimum over candidates taken as independent (their Section 3.1).
+
+    Args:
+        minima: Draws of the minimum per hyperparameter sample, over which the score is averaged.
+    """
+    return MaxValueEntropy(minima)
 
 
-def information(prediction: Prediction, least: Array) -> Array:
-    """Scores (m,): the fall in entropy of N(mean, std²) when cut off below at each of least (s, k), averaged over s and k."""
+def information(
+    prediction: Prediction, minima: Float[Array, "s k"]
+) -> Float[Array, " m"]:
+    """Return the entropy that N(mean, std²) loses when it is truncated below at the minima.
+
+    Args:
+        prediction: Mean and std (s, m) for s hyperparameter samples at m points.
+        minima: K draws of the minimum per sample; the scores are averaged over all s · k.
+    """
     mean, std = prediction
-    z = (mean[:, None, :] - least[:, :, None]) / std[:, None, :]
+    z = (mean[:, None, :] - minima[:, :, None]) / std[:, None, :]
     log_mass = log_ndtr(z)
     ratio = jnp.exp(-0.5 * z * z - 0.5 * math.log(2.0 * math.pi) - log_mass)  # φ/Φ
     return (0.5 * z * ratio - log_mass).mean(axis=(0, 1))
 
 
-def draw_minima(key: Array, prediction: Prediction, k: int) -> Array:
-    """k draws a sample (s, k) of the minimum over candidates with mean and std (s, m), by a Gumbel with its quartiles."""
+def draw_minima(
+    key: PRNGKeyArray, prediction: Prediction, k: int
+) -> Float[Array, "s k"]:
+    """Draw the minimum over candidates k times per sample, from a Gumbel with its quartiles.
+
+    Args:
+        prediction: Mean and std (s, m) at the candidates.
+    """
     mean, std = prediction
-    low, high = (mean - 10.0 * std).min(axis=1), (mean + 10.0 * std).min(axis=1)
+    # P(minimum > t) = exp(−exp((t − location)/scale)): log(−log P) is linear in t
+    ends = (mean - 10.0 * std).min(axis=1), (mean + 10.0 * std).min(axis=1)
+    lower = _quantile(prediction, 0.75, ends)
+    middle = _quantile(prediction, 0.5, ends)
+    upper = _quantile(prediction, 0.25, ends)
+    scale = (upper - lower) / (math.log(-math.log(0.25)) - math.log(-math.log(0.75)))
+    location = middle - scale * math.log(math.log(2.0))
+    tiny = jnp.finfo(mean.dtype).tiny
+    u = jax.random.uniform(key, (len(mean), k), mean.dtype, minval=tiny)
+    return location[:, None] + scale[:, None] * jnp.log(-jnp.log(u))
 
-    def quantile(survival: float) -> Array:
-        """t (s,) with Π Φ((mean − t)/std) = survival."""
 
-        def halve(_, ends):
-            low, high = ends
-            middle = 0.5 * (low + high)
-            above = log_ndtr((mean - middle[:, None]) / std).sum(axis=1) > math.log(survival)
-            return jnp.where(above, middle, low), jnp.where(above, high, middle)
+def _quantile(
+    prediction: Prediction, survival: float, ends: tuple[Array, Array]
+) -> Array:
+    """Return t (s,) between the ends with Π Φ((mean − t)/std) = survival, by bisection."""
+    mean, std = prediction
 
-        return jax.lax.fori_loop(0, _HALVINGS, halve, (low, high))[0]
+    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        above = log_ndtr((mean - middle[:, None]) / std).sum(axis=1) > math.log(
+            survival
+        )
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
 
-    # P(minimum > t) = exp(−exp((t − place)/width)): log(−log P) is linear in t
-    lower, middle, upper = quantile(0.75), quantile(0.5), quantile(0.25)
-    width = (upper - lower) / (math.log(-math.log(0.25)) - math.log(-math.log(0.75)))
-    place = middle - width * math.log(math.log(2.0))
-    u = jax.random.uniform(key, (len(mean), k), mean.dtype, minval=jnp.finfo(mean.dtype).tiny)
-    return place[:, None] + width[:, None] * jnp.log(-jnp.log(u))
+    quantile: Array = jax.lax.fori_loop(0, _BISECTIONS, halve, ends)[0]
+    return quantile

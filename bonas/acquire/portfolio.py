@@ -1,89 +1,133 @@
-"""Acquisitions that look at several answers before they give one: top-two expected improvement, GP-Hedge."""
+"""Acquisitions that choose among several points: top-two expected improvement and GP-Hedge."""
 
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from bonas.acquire.acquisition import Acquisition, ClosedForm, Outlook, adapted, as_acquisition, pick
-from bonas.acquire.analytic import lcb, log_ei, log_pi
-from bonas.acquire.maximise import Pick
+from bonas.acquire.acquisition import Acquisition, ClosedForm, Context, as_acquisition
+from bonas.acquire.closed_form import lcb, log_pi
+from bonas.acquire.log_improvement import log_ei
+from bonas.acquire.maximize import Score, Selection
 from bonas.linalg import safe_sqrt
 from bonas.spaces import Space
 
 
-@cache
-def top_two(base: Acquisition | ClosedForm = log_ei, *, beta: float = 0.5) -> Acquisition:
-    """base's point with probability beta, else the point with the largest expected improvement over that one.
+@dataclass(frozen=True)
+class TopTwo(Acquisition):
+    """Top-two expected improvement."""
 
-    Qin, Klabjan & Russo 2017 (T-F3), for minimisation: E max(f(first) − f(x), 0) = s h((mean_first − mean_x)/s), s² the
-    variance of f(x) − f(first).
+    base: Acquisition
+    beta: float
+
+    def init(self, capacity: int, d: int) -> Any:
+        return self.base.init(capacity, d)
+
+    def select(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Selection, Any]:
+        first_key, coin_key, second_key = jax.random.split(key, 3)
+        first, memory = self.base.select(first_key, context, memory)
+        second = context.maximize(second_key, improvement_over(context, first.x))
+        keep = jax.random.bernoulli(coin_key, self.beta)
+        return jax.tree.map(lambda a, b: jnp.where(keep, a, b), first, second), memory
+
+    def adapt(self, space: Space) -> "TopTwo":
+        return replace(self, base=self.base.adapt(space))
+
+
+def top_two(
+    base: Acquisition | ClosedForm = log_ei, *, beta: float = 0.5
+) -> Acquisition:
+    """Select base's point with probability beta, else the point with most improvement over it.
+
+    Qin, Klabjan & Russo 2017, for minimization: E max(f(first) − f(x), 0) = s h((mean_first −
+    mean_x)/s), where s² is the variance of f(x) − f(first).
     """
     if not 0.0 <= beta <= 1.0:
-        raise ValueError(f"beta is a probability; got {beta}")
-    leader = as_acquisition(base)
-
-    def choose(key, outlook: Outlook, memory):
-        first_key, coin_key, second_key = jax.random.split(key, 3)
-        first, memory = pick(leader, first_key, outlook, memory)
-        challenger = outlook.climb(second_key, improvement_over(outlook, first.x))
-        keep = jax.random.bernoulli(coin_key, beta)
-        return jax.tree.map(lambda a, b: jnp.where(keep, a, b), first, challenger), memory
-
-    return Acquisition(pick=choose, init=leader.init, adapt=lambda space: top_two(adapted(leader, space), beta=beta))
+        raise ValueError(f"beta must be a probability between 0 and 1; got {beta}")
+    return TopTwo(as_acquisition(base), float(beta))
 
 
-def improvement_over(outlook: Outlook, first: Array):
-    """The score x (m, d) -> (m,): log E max(f(first) − f(x), 0)."""
-    level, spread = outlook.predict(first[None])
+def improvement_over(context: Context, first: Float[Array, " d"]) -> Score:
+    """Return the score log E max(f(first) − f(x), 0)."""
+    first_mean, first_std = context.predict(first[None])
 
-    def score(x):
-        mean, std = outlook.predict(x)
-        shared = outlook.model.covariance(outlook.imagined, x, first[None])[:, :, 0]
-        return log_ei(mean - level, safe_sqrt(std**2 + spread**2 - 2.0 * shared), 0.0)
+    def score(x: Array) -> Array:
+        mean, std = context.predict(x)
+        covariance = context.model.covariance(context.fantasy_state, x, first[None])[
+            :, :, 0
+        ]
+        return log_ei(
+            mean - first_mean, safe_sqrt(std**2 + first_std**2 - 2.0 * covariance), 0.0
+        )
 
     return score
 
 
 class HedgeMemory(NamedTuple):
-    """How each member has done."""
+    """The memory of GP-Hedge between asks."""
 
-    gains: Array  # (k,) sums of −posterior mean at what it nominated
-    nominees: Array  # (k, d) of the last ask
-    asked: Array  # () bool: there was one
-    members: Any
+    gains: Float[Array, " k"]  # sums of −posterior mean at the nominees of each member
+    nominees: Float[Array, "k d"]  # points nominated at the previous ask
+    started: Bool[Array, ""]  # whether there was a previous ask
+    members: Any  # the memories of the k members
 
 
-@cache
-def hedge(*members: Acquisition | ClosedForm, eta: float = 1.0) -> Acquisition:
-    """GP-Hedge: every member nominates a point, and one is drawn with probability ∝ exp(eta · gain) (H-F1).
+@dataclass(frozen=True)
+class Hedge(Acquisition):
+    """The GP-Hedge portfolio of acquisitions."""
 
-    Hoffman, Brochu & de Freitas 2011, Algorithm 1: a member gains −(posterior mean) at its nominee, asked or not, once the
-    next ask has seen one more evaluation. Without arguments the members are log_ei, log_pi and lcb. An ask takes one
-    maximisation a member.
-    """
-    crew = tuple(as_acquisition(member) for member in (members or (log_ei, log_pi, lcb)))
+    members: tuple[Acquisition, ...]
+    eta: float
 
-    def init(capacity: int, d: int) -> HedgeMemory:
-        k = len(crew)
+    def init(self, capacity: int, d: int) -> HedgeMemory:
+        k = len(self.members)
+        memories = tuple(member.init(capacity, d) for member in self.members)
         return HedgeMemory(
-            jnp.zeros(k), jnp.zeros((k, d)), jnp.asarray(False), tuple(member.init(capacity, d) for member in crew)
+            jnp.zeros(k), jnp.zeros((k, d)), jnp.asarray(False), memories
         )
 
-    def choose(key, outlook: Outlook, memory: HedgeMemory):
-        draw_key, *keys = jax.random.split(key, len(crew) + 1)
-        reward = -outlook.model.predict(outlook.known, memory.nominees).mean.mean(axis=0)
-        gains = memory.gains + jnp.where(memory.asked, reward, 0.0)
-        picks, memories = zip(
-            *(pick(m, k, outlook, kept) for m, k, kept in zip(crew, keys, memory.members, strict=True)), strict=True
+    def select(
+        self, key: PRNGKeyArray, context: Context, memory: HedgeMemory
+    ) -> tuple[Selection, HedgeMemory]:
+        draw_key, *keys = jax.random.split(key, len(self.members) + 1)
+        prediction = context.model.predict(context.model_state, memory.nominees)
+        reward = -prediction.mean.mean(axis=0)
+        gains = memory.gains + jnp.where(memory.started, reward, 0.0)
+        selections = []
+        memories = []
+        for member, member_key, kept in zip(
+            self.members, keys, memory.members, strict=True
+        ):
+            selection, later = member.select(member_key, context, kept)
+            selections.append(selection)
+            memories.append(later)
+        stacked: Selection = jax.tree.map(
+            lambda *leaves: jnp.stack(leaves), *selections
         )
-        every: Pick = jax.tree.map(lambda *leaves: jnp.stack(leaves), *picks)
-        chosen = jax.random.categorical(draw_key, eta * gains)
-        return jax.tree.map(lambda leaf: leaf[chosen], every), HedgeMemory(gains, every.x, jnp.asarray(True), memories)
+        chosen = jax.random.categorical(draw_key, self.eta * gains)
+        later_memory = HedgeMemory(gains, stacked.x, jnp.asarray(True), tuple(memories))
+        return jax.tree.map(lambda leaf: leaf[chosen], stacked), later_memory
 
-    def adapt(space: Space) -> Acquisition:
-        return hedge(*(adapted(member, space) for member in crew), eta=eta)
+    def adapt(self, space: Space) -> "Hedge":
+        return replace(
+            self, members=tuple(member.adapt(space) for member in self.members)
+        )
 
-    return Acquisition(pick=choose, init=init, adapt=adapt)
+
+def hedge(*members: Acquisition | ClosedForm, eta: float = 1.0) -> Acquisition:
+    """Draw one of the points that several acquisitions nominate, by their past success (GP-Hedge).
+
+    Hoffman, Brochu & de Freitas 2011, Algorithm 1: the probability is proportional to
+    exp(eta · gain). At the next ask a member gains −(posterior mean) at its nominee, evaluated or
+    not. An ask needs one maximization per member.
+
+    Args:
+        *members: Acquisitions or closed forms (default: log_ei, log_pi and lcb).
+        eta: The preference for members with high gains; 0 draws uniformly.
+    """
+    chosen = members or (log_ei, log_pi, lcb)
+    return Hedge(tuple(as_acquisition(member) for member in chosen), float(eta))

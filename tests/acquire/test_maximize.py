@@ -5,7 +5,14 @@ import pytest
 import scipy.stats
 
 import bonas
-from bonas.acquire.maximise import choose, enumerated, refined, shifted, sobol, uniform
+from bonas.acquire import (
+    choose,
+    enumeration,
+    gradient_ascent,
+    random_candidates,
+    random_shift,
+    sobol,
+)
 
 KEY = jax.random.key(0)
 BOX = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0))
@@ -26,13 +33,17 @@ def peak(at):
 @pytest.mark.slow
 def test_a_peak_in_the_box_is_found_by_climbing():
     at = jnp.array([0.31, 0.77])
-    found = refined(BOX, steps=60).maximise(KEY, peak(at), jnp.array([[0.5, 0.5]]), NOTHING, NONE)
+    found = gradient_ascent(BOX, steps=60).maximize(
+        KEY, peak(at), jnp.array([[0.5, 0.5]]), NOTHING, NONE
+    )
     np.testing.assert_allclose(found.x, at, atol=3e-3)
     np.testing.assert_allclose(found.score, peak(at)(found.x[None])[0], rtol=1e-12)
 
 
 def test_a_peak_outside_the_box_is_met_at_its_edge():
-    found = refined(BOX).maximise(KEY, peak(jnp.array([1.4, 0.5])), jnp.array([[0.5, 0.5]]), NOTHING, NONE)
+    found = gradient_ascent(BOX).maximize(
+        KEY, peak(jnp.array([1.4, 0.5])), jnp.array([[0.5, 0.5]]), NOTHING, NONE
+    )
     assert found.x[0] > 0.999
     assert (found.x <= 1.0).all()
 
@@ -41,8 +52,12 @@ def test_a_peak_outside_the_box_is_met_at_its_edge():
 def test_climbing_does_better_than_the_candidates_it_began_with():
     at = jnp.array([0.123, 0.456])
     few = {"candidates": 16, "near": 8, "starts": 4}
-    long = refined(BOX, steps=40, **few).maximise(KEY, peak(at), jnp.array([[0.9, 0.9]]), NOTHING, NONE)
-    short = refined(BOX, steps=1, **few).maximise(KEY, peak(at), jnp.array([[0.9, 0.9]]), NOTHING, NONE)
+    long = gradient_ascent(BOX, steps=40, **few).maximize(
+        KEY, peak(at), jnp.array([[0.9, 0.9]]), NOTHING, NONE
+    )
+    short = gradient_ascent(BOX, steps=1, **few).maximize(
+        KEY, peak(at), jnp.array([[0.9, 0.9]]), NOTHING, NONE
+    )
     assert long.score > short.score
 
 
@@ -50,15 +65,21 @@ def test_copies_of_the_best_points_find_a_needle_beside_them():
     def needle(x):
         return -1e3 * jnp.max(jnp.abs(x - jnp.array([[0.5005, 0.4995]])), axis=1)
 
-    near = refined(BOX, steps=1).maximise(KEY, needle, jnp.array([[0.5, 0.5]]), NOTHING, NONE)
-    far = refined(BOX, steps=1).maximise(KEY, needle, jnp.array([[0.1, 0.9]]), NOTHING, NONE)
+    near = gradient_ascent(BOX, steps=1).maximize(
+        KEY, needle, jnp.array([[0.5, 0.5]]), NOTHING, NONE
+    )
+    far = gradient_ascent(BOX, steps=1).maximize(
+        KEY, needle, jnp.array([[0.1, 0.9]]), NOTHING, NONE
+    )
     assert near.score > -1.0 > far.score
 
 
 @pytest.mark.slow
 def test_integers_and_options_of_a_conditional_space_are_found_and_exist():
     target = MIXED.encode({"depth": 17, "rate": 0.25, "kind": "y", "width": 150})
-    found = refined(MIXED).maximise(KEY, peak(target), MIXED.sample(KEY, 3), jnp.zeros((1, 4)), NONE)
+    found = gradient_ascent(MIXED).maximize(
+        KEY, peak(target), MIXED.sample(KEY, 3), jnp.zeros((1, 4)), NONE
+    )
     np.testing.assert_array_equal(MIXED.snap(found.x), found.x)
     config = MIXED.decode(found.x)
     assert config["kind"] == "y"
@@ -74,18 +95,27 @@ def test_enumeration_finds_the_best_point_there_is():
     def score(x):
         return values[jnp.argmin(jnp.abs(x[:, None, :] - points[None]).sum(-1), axis=1)]
 
-    found = enumerated(FINITE).maximise(jax.random.key(1), score, NOTHING, NOTHING, NONE)
+    found = enumeration(FINITE).maximize(
+        jax.random.key(1), score, NOTHING, NOTHING, NONE
+    )
     np.testing.assert_allclose(found.x, points[int(jnp.argmax(values))], atol=1e-12)
 
 
+@pytest.mark.typed
 def test_uniform_candidates_are_points_of_the_space_and_the_best_wins():
-    found = uniform(MIXED, candidates=200).maximise(KEY, lambda x: x[:, 1], NOTHING, jnp.zeros((1, 4)), NONE)
+    found = random_candidates(MIXED, candidates=200).maximize(
+        KEY, lambda x: x[:, 1], NOTHING, jnp.zeros((1, 4)), NONE
+    )
     np.testing.assert_array_equal(MIXED.snap(found.x), found.x)
     np.testing.assert_array_equal(found.score, MIXED.sample(KEY, 200)[:, 1].max())
 
 
+@pytest.mark.typed
 def test_points_tried_are_passed_over_and_counted():
-    points, scores = jnp.array([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3]]), jnp.array([3.0, 2.0, 1.0])
+    points, scores = (
+        jnp.array([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3]]),
+        jnp.array([3.0, 2.0, 1.0]),
+    )
     tried = jnp.array([[0.1, 0.1], [0.2, 0.2]])
     both = choose(points, scores, tried, jnp.array([True, True]))
     np.testing.assert_array_equal(both.x, points[2])
@@ -101,27 +131,46 @@ def test_where_everything_was_tried_the_best_is_chosen_again():
     np.testing.assert_array_equal(again.x, points[1])
 
 
-@pytest.mark.parametrize("maximiser", [refined(BOX), uniform(BOX)])
-@pytest.mark.parametrize(("score", "flat"), [(lambda x: 0.0 * x[:, 0] + 3.0, True), (lambda x: x[:, 0], False)])
-def test_a_flat_score_is_reported(maximiser, score, flat):
-    assert maximiser.maximise(KEY, score, jnp.array([[0.5, 0.5]]), NOTHING, NONE).flat == flat
+@pytest.mark.parametrize("maximizer", [gradient_ascent(BOX), random_candidates(BOX)])
+@pytest.mark.parametrize(
+    ("score", "flat"),
+    [(lambda x: 0.0 * x[:, 0] + 3.0, True), (lambda x: x[:, 0], False)],
+)
+def test_a_flat_score_is_reported(maximizer, score, flat):
+    assert (
+        maximizer.maximize(KEY, score, jnp.array([[0.5, 0.5]]), NOTHING, NONE).flat
+        == flat
+    )
 
 
 def test_minus_infinity_everywhere_is_flat():
-    assert uniform(BOX).maximise(KEY, lambda x: -jnp.inf * jnp.ones(len(x)), NOTHING, NOTHING, NONE).flat
+    assert (
+        random_candidates(BOX)
+        .maximize(KEY, lambda x: -jnp.inf * jnp.ones(len(x)), NOTHING, NOTHING, NONE)
+        .flat
+    )
 
 
 def test_a_score_that_is_no_number_never_wins():
-    found = uniform(BOX).maximise(KEY, lambda x: jnp.where(x[:, 0] > 0.1, jnp.nan, x[:, 0]), NOTHING, NOTHING, NONE)
+    found = random_candidates(BOX).maximize(
+        KEY,
+        lambda x: jnp.where(x[:, 0] > 0.1, jnp.nan, x[:, 0]),
+        NOTHING,
+        NOTHING,
+        NONE,
+    )
     assert found.x[0] <= 0.1
 
 
+@pytest.mark.typed
 def test_a_shifted_sobol_set_is_more_even_than_random_points():
-    points = np.asarray(shifted(KEY, sobol(256, 3)))
+    points = np.asarray(random_shift(KEY, sobol(256, 3)))
     random = np.asarray(jax.random.uniform(KEY, (256, 3)))
-    assert scipy.stats.qmc.discrepancy(points) < 0.3 * scipy.stats.qmc.discrepancy(random)
+    assert scipy.stats.qmc.discrepancy(points) < 0.3 * scipy.stats.qmc.discrepancy(
+        random
+    )
 
 
 def test_counts_below_one_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
-        refined(BOX, starts=0)
+        gradient_ascent(BOX, starts=0)

@@ -1,4 +1,4 @@
-"""Closed-form acquisitions against mpmath's values, exact arithmetic in `decimal`, quadrature and scipy."""
+"""Closed-form acquisitions against mpmath, `decimal`, quadrature and scipy."""
 
 import math
 from decimal import Decimal, localcontext
@@ -13,22 +13,48 @@ from scipy.stats import norm
 from bonas import acquire
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
-# Both sides of the changes of form at 0 and 0.6745, both ends of the promised range, and −21, where JAX's log_ndtr is weak.
+# Both sides of the changes of form at 0 and 0.6745, both ends of the promised range, and −21,
+# where JAX's log_ndtr is weak.
 Z = np.array(
     [
-        *(-1000.0, -300.5, -100.0, -38.5, -21.0, -20.0, -12.25, -8.0, -5.0, -3.0, -2.0, -1.5, -1.0, -0.75, -0.25, -1e-9),
+        *(
+            -1000.0,
+            -300.5,
+            -100.0,
+            -38.5,
+            -21.0,
+            -20.0,
+            -12.25,
+            -8.0,
+            -5.0,
+            -3.0,
+            -2.0,
+            -1.5,
+            -1.0,
+            -0.75,
+            -0.25,
+            -1e-9,
+        ),
         *(0.0, 1e-9, 0.25, 0.5, 0.675, 0.875, 1.0, 1.5, 2.0, 3.5, 5.0, 8.0, 20.0, 40.0),
     ]
 )
 ei, log_ei, pi, log_pi, lcb, greedy = map(
-    jax.jit, (acquire.ei, acquire.log_ei, acquire.pi, acquire.log_pi, acquire.lcb, acquire.greedy)
+    jax.jit,
+    (
+        acquire.ei,
+        acquire.log_ei,
+        acquire.pi,
+        acquire.log_pi,
+        acquire.lcb,
+        acquire.greedy,
+    ),
 )
 IMPROVING = [ei, log_ei, pi, log_pi]
 ALL = [*IMPROVING, lcb, greedy]
 
 
 def mills(t):
-    """Φ(−t)/φ(t) = 1/(t + 1/(t + 2/(t + 3/…))): Laplace's continued fraction, exact to fifty digits for t ≥ 1."""
+    """Return Φ(−t)/φ(t) by Laplace's continued fraction, to fifty digits for t ≥ 1."""
     tail = t
     for k in range(2000, 0, -1):
         tail = t + k / tail
@@ -60,49 +86,75 @@ def exact():
             (h.ln(), cumulative / h, density / h, cumulative.ln(), density / cumulative)
             for density, cumulative, h in map(normal, Z)
         ]
-    names = ("log_h", "cumulative_over_h", "density_over_h", "log_ndtr", "density_over_cumulative")
-    return {name: np.array([float(row[i]) for row in rows]) for i, name in enumerate(names)}
+    names = (
+        "log_h",
+        "cumulative_over_h",
+        "density_over_h",
+        "log_ndtr",
+        "density_over_cumulative",
+    )
+    return {
+        name: np.array([float(row[i]) for row in rows]) for i, name in enumerate(names)
+    }
 
 
 @pytest.fixture(scope="module")
 def rows(reference):
-    """The reference rows turned to minimisation: mean, std (1, 100) and the row's values; best is 0 after a shift.
+    """Return the reference rows for minimization: mean, std (1, 100) and values; best is 0.
 
-    The shift is made in decimal, so that 1e-6 beside 1.25 loses no digit before the library sees it.
+    The shift is made in decimal, so that 1e-6 beside 1.25 loses no digit before the library sees
+    it.
     """
     table = reference("acquisition")["rows"]
     columns = {name: np.array([float(row[name]) for row in table]) for name in table[0]}
     mean = np.array([float(Decimal(row["best"]) - Decimal(row["mu"])) for row in table])
-    return {**columns, "mean": jnp.asarray(mean)[None, :], "std": jnp.asarray(columns["sigma"])[None, :]}
+    return {
+        **columns,
+        "mean": jnp.asarray(mean)[None, :],
+        "std": jnp.asarray(columns["sigma"])[None, :],
+    }
 
 
 def candidates(seed, s=3, m=40):
     keys = jax.random.split(jax.random.key(seed), 2)
-    return jax.random.normal(keys[0], (s, m)), jnp.exp(jax.random.normal(keys[1], (s, m)))
+    return jax.random.normal(keys[0], (s, m)), jnp.exp(
+        jax.random.normal(keys[1], (s, m))
+    )
 
 
 # Values
 
 
 def test_ei_equals_reference(rows):
-    # exp(−z²/2) in float64 is right to z² roundings: 2e-13 at z = −38.5. Below 1e-300 numbers lose digits to underflow.
-    np.testing.assert_allclose(ei(rows["mean"], rows["std"], 0.0), rows["EI_max"], rtol=4e-13, atol=1e-300)
+    # exp(−z²/2) in float64 is right to z² roundings: 2e-13 at z = −38.5. Below 1e-300 numbers lose
+    # digits to underflow.
+    np.testing.assert_allclose(
+        ei(rows["mean"], rows["std"], 0.0), rows["EI_max"], rtol=4e-13, atol=1e-300
+    )
 
 
 def test_log_ei_equals_reference(rows):
-    np.testing.assert_allclose(log_ei(rows["mean"], rows["std"], 0.0), rows["logEI"], rtol=2e-15, atol=1e-15)
+    np.testing.assert_allclose(
+        log_ei(rows["mean"], rows["std"], 0.0), rows["logEI"], rtol=2e-15, atol=1e-15
+    )
 
 
 def test_pi_equals_reference(rows):
-    np.testing.assert_allclose(pi(rows["mean"], rows["std"], 0.0), rows["PI"], rtol=4e-13, atol=1e-300)
+    np.testing.assert_allclose(
+        pi(rows["mean"], rows["std"], 0.0), rows["PI"], rtol=4e-13, atol=1e-300
+    )
 
 
 def test_log_pi_equals_reference(rows):
     # Above z = 5 this is −Φ(−z), which inherits the roundings of exp(−z²/2): 2e-14 at z = 10.
-    np.testing.assert_allclose(log_pi(rows["mean"], rows["std"], 0.0), rows["logPI"], rtol=4e-14, atol=1e-300)
+    np.testing.assert_allclose(
+        log_pi(rows["mean"], rows["std"], 0.0), rows["logPI"], rtol=4e-14, atol=1e-300
+    )
 
 
-@pytest.mark.parametrize(("kappa", "column"), [(1.0, "UCB_kappa1"), (2.0, "UCB_kappa2")])
+@pytest.mark.parametrize(
+    ("kappa", "column"), [(1.0, "UCB_kappa1"), (2.0, "UCB_kappa2")]
+)
 def test_lcb_of_the_negated_function_is_the_reference_ucb(rows, kappa, column):
     score = lcb(-jnp.asarray(rows["mu"])[None, :], rows["std"], 0.0, kappa=kappa)
     np.testing.assert_allclose(score, rows[column], rtol=1e-14)
@@ -114,11 +166,15 @@ def test_lcb_is_the_reference_lcb_with_its_sign_turned(rows):
 
 
 def test_log_h_is_exact_to_rounding(exact):
-    np.testing.assert_allclose(acquire.log_h(jnp.asarray(Z)), exact["log_h"], rtol=1e-15, atol=1e-15)
+    np.testing.assert_allclose(
+        acquire.log_h(jnp.asarray(Z)), exact["log_h"], rtol=1e-15, atol=1e-15
+    )
 
 
 def test_log_ndtr_is_exact_to_rounding(exact):
-    np.testing.assert_allclose(acquire.log_ndtr(jnp.asarray(Z)), exact["log_ndtr"], rtol=3e-14, atol=1e-55)
+    np.testing.assert_allclose(
+        acquire.log_ndtr(jnp.asarray(Z)), exact["log_ndtr"], rtol=3e-14, atol=1e-55
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -126,63 +182,92 @@ def test_ei_equals_the_integral_of_the_improvement(seed):
     mean, std = candidates(seed, s=1, m=5)
     best, xi = 0.3, 0.1
     expected = [
-        quad(lambda f: (best - xi - f) * norm.pdf(f, mu, sd), mu - 40 * sd, best - xi, points=[min(mu, best - xi)])[0]
+        quad(
+            lambda f: (best - xi - f) * norm.pdf(f, mu, sd),
+            mu - 40 * sd,
+            best - xi,
+            points=[min(mu, best - xi)],
+        )[0]
         for mu, sd in zip(np.asarray(mean[0]), np.asarray(std[0]), strict=True)
     ]
-    np.testing.assert_allclose(ei(mean, std, best, xi=xi), expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        ei(mean, std, best, xi=xi), expected, rtol=1e-7, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("acquisition", IMPROVING)
 def test_xi_is_taken_off_the_best(acquisition):
     mean, std = candidates(0)
-    np.testing.assert_allclose(acquisition(mean, std, 0.5, xi=0.2), acquisition(mean, std, 0.3), rtol=1e-13)
+    np.testing.assert_allclose(
+        acquisition(mean, std, 0.5, xi=0.2), acquisition(mean, std, 0.3), rtol=1e-13
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_log_ei_is_the_log_of_ei(seed):
     mean, std = candidates(seed)
-    np.testing.assert_allclose(log_ei(mean, std, -0.5), np.log(ei(mean, std, -0.5)), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        log_ei(mean, std, -0.5), np.log(ei(mean, std, -0.5)), rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_log_pi_is_the_log_of_pi(seed):
     mean, std = candidates(seed)
-    np.testing.assert_allclose(log_pi(mean, std, -0.5), np.log(pi(mean, std, -0.5)), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        log_pi(mean, std, -0.5), np.log(pi(mean, std, -0.5)), rtol=1e-12, atol=1e-14
+    )
 
 
 # The forms the sources print
 
 
 def test_twists_example_has_the_right_expected_improvement(reference):
-    case = reference("acquisition")["seed_errors"]["twist_wrong_EI_at_y_star_1_mu_0_8_var_0_04"]
-    score = ei(-jnp.full((1, 1), case["mu"]), jnp.full((1, 1), math.sqrt(case["var"])), -case["y_star"])
+    case = reference("acquisition")["seed_errors"][
+        "twist_wrong_EI_at_y_star_1_mu_0_8_var_0_04"
+    ]
+    score = ei(
+        -jnp.full((1, 1), case["mu"]),
+        jnp.full((1, 1), math.sqrt(case["var"])),
+        -case["y_star"],
+    )
     np.testing.assert_allclose(score, [case["correct_max"]], rtol=1e-13)
 
 
 def printed_twist(mean, variance, best):
-    """Twist, Section 4: −std φ, and the variance where its root belongs (T-X1 to T-X3)."""
+    """Compute EI as Twist, Section 4, prints it: −std φ, and the variance in place of its root."""
     z = (best - mean) / variance
     return (best - mean) * norm.cdf(z) - variance * norm.pdf(z)
 
 
 def printed_wilton(mean, variance, best):
-    """Wilton: Z divides by the variance and EI multiplies by it (W-X2)."""
+    """Compute EI as Wilton 2020 prints it: the variance in place of the standard deviation."""
     z = (best - mean) / variance
     return variance * (z * norm.cdf(z) + norm.pdf(z))
 
 
 def test_twists_printed_form_gives_the_number_on_record_which_is_wrong(reference):
-    case = reference("acquisition")["seed_errors"]["twist_wrong_EI_at_y_star_1_mu_0_8_var_0_04"]
+    case = reference("acquisition")["seed_errors"][
+        "twist_wrong_EI_at_y_star_1_mu_0_8_var_0_04"
+    ]
     printed = printed_twist(case["mu"], case["var"], case["y_star"])
-    np.testing.assert_allclose(printed, case["printed_form_uses_minus_and_variance"], rtol=1e-12)
-    score = ei(-jnp.full((1, 1), case["mu"]), jnp.full((1, 1), math.sqrt(case["var"])), -case["y_star"])
+    np.testing.assert_allclose(
+        printed, case["printed_form_uses_minus_and_variance"], rtol=1e-12
+    )
+    score = ei(
+        -jnp.full((1, 1), case["mu"]),
+        jnp.full((1, 1), math.sqrt(case["var"])),
+        -case["y_star"],
+    )
     assert abs(float(score[0]) - printed) > 0.18
 
 
 @pytest.mark.parametrize("printed", [printed_twist, printed_wilton])
 def test_printed_forms_differ_from_ei(printed):
     mean, variance, best = 1.0, 0.04, 0.9
-    right = float(ei(jnp.full((1, 1), mean), jnp.full((1, 1), math.sqrt(variance)), best)[0])
+    right = float(
+        ei(jnp.full((1, 1), mean), jnp.full((1, 1), math.sqrt(variance)), best)[0]
+    )
     assert abs(printed(mean, variance, best) - right) > 0.03
 
 
@@ -203,7 +288,8 @@ def test_gradient_of_log_ndtr_is_exact_to_rounding(exact):
 def test_second_derivative_of_log_h_is_right(exact):
     curvature = jax.jit(jax.vmap(jax.grad(jax.grad(acquire.log_h))))(jnp.asarray(Z))
     expected = exact["density_over_h"] - exact["cumulative_over_h"] ** 2
-    # Both terms are near z² and their difference near 1, so the expected value is right to z² roundings; 1e-12 for the ripple.
+    # Both terms are near z² and their difference near 1, so the expected value is right to z²
+    # roundings; 1e-12 for the ripple.
     assert np.all(np.abs(curvature - expected) <= 1e-12 + 1e-15 * Z * Z)
 
 
@@ -211,14 +297,20 @@ def test_second_derivative_of_log_h_is_right(exact):
 def test_gradients_of_log_ei_are_right_and_finite_over_the_whole_range(exact, std):
     std = 2.0 ** round(math.log2(std))  # a power of two, so that z is exactly Z
     rows = -jnp.asarray(Z)[None, :] * std, jnp.full((1, len(Z)), std)
-    d_mean, d_std = jax.jit(jax.grad(lambda mean, std: log_ei(mean, std, 0.0).sum(), argnums=(0, 1)))(*rows)
+    d_mean, d_std = jax.jit(
+        jax.grad(lambda mean, std: log_ei(mean, std, 0.0).sum(), argnums=(0, 1))
+    )(*rows)
     np.testing.assert_allclose(d_mean[0] * std, -exact["cumulative_over_h"], rtol=1e-13)
-    np.testing.assert_allclose(d_std[0] * std, exact["density_over_h"], rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(
+        d_std[0] * std, exact["density_over_h"], rtol=1e-13, atol=1e-15
+    )
 
 
 def test_gradients_of_ei_are_minus_phi_and_phi():
     mean, std = candidates(1, s=1)
-    d_mean, d_std = jax.jit(jax.grad(lambda mean, std: ei(mean, std, 0.2).sum(), argnums=(0, 1)))(mean, std)
+    d_mean, d_std = jax.jit(
+        jax.grad(lambda mean, std: ei(mean, std, 0.2).sum(), argnums=(0, 1))
+    )(mean, std)
     z = np.asarray((0.2 - mean) / std)
     np.testing.assert_allclose(d_mean, -norm.cdf(z), rtol=1e-12)
     np.testing.assert_allclose(d_std, norm.pdf(z), rtol=1e-10, atol=1e-15)
@@ -229,7 +321,9 @@ def test_gradients_of_ei_are_minus_phi_and_phi():
 def test_scores_and_gradients_are_finite(acquisition, dtype):
     std = jnp.full((1, len(Z)), 0.5, dtype)
     mean = -jnp.asarray(Z, dtype)[None, :] * 0.5
-    score, gradients = jax.jit(jax.value_and_grad(lambda *row: acquisition(*row, 0.0).sum(), argnums=(0, 1)))(mean, std)
+    score, gradients = jax.jit(
+        jax.value_and_grad(lambda *row: acquisition(*row, 0.0).sum(), argnums=(0, 1))
+    )(mean, std)
     assert score.dtype == dtype
     assert all(np.isfinite(part).all() for part in (score, *gradients))
 
@@ -237,7 +331,9 @@ def test_scores_and_gradients_are_finite(acquisition, dtype):
 def test_log_ei_in_float32_is_as_exact_as_promised(exact):
     mean = -jnp.asarray(Z, jnp.float32)[None, :]
     score = log_ei(mean, jnp.ones_like(mean), 0.0)
-    assert np.all(np.abs(np.asarray(score, float) - exact["log_h"]) <= 1e-7 * Z**2 + 1e-6)
+    assert np.all(
+        np.abs(np.asarray(score, float) - exact["log_h"]) <= 1e-7 * Z**2 + 1e-6
+    )
 
 
 @pytest.mark.parametrize("function", [acquire.log_h, acquire.log_ndtr])
@@ -250,18 +346,31 @@ def test_no_branch_makes_a_nan_on_the_way(function):
 # Averages over hyperparameter samples
 
 
-@pytest.mark.parametrize("best", [0.2, np.array([0.2, -0.4, 1.0])], ids=["one best", "a best each"])
-@pytest.mark.parametrize(("acquisition", "undo"), [(a, np.exp if a.__name__.startswith("log") else np.asarray) for a in ALL])
+@pytest.mark.parametrize(
+    "best", [0.2, np.array([0.2, -0.4, 1.0])], ids=["one best", "a best each"]
+)
+@pytest.mark.parametrize(
+    ("acquisition", "undo"),
+    [(a, np.exp if a.__name__.startswith("log") else np.asarray) for a in ALL],
+)
 def test_scores_are_the_mean_over_samples(acquisition, undo, best):
     mean, std = candidates(2)
     bests = np.broadcast_to(best, 3)
-    apart = [undo(acquisition(mean[i : i + 1], std[i : i + 1], bests[i])) for i in range(3)]
-    np.testing.assert_allclose(undo(acquisition(mean, std, jnp.asarray(best))), np.mean(apart, axis=0), rtol=1e-12)
+    apart = [
+        undo(acquisition(mean[i : i + 1], std[i : i + 1], bests[i])) for i in range(3)
+    ]
+    np.testing.assert_allclose(
+        undo(acquisition(mean, std, jnp.asarray(best))),
+        np.mean(apart, axis=0),
+        rtol=1e-12,
+    )
 
 
 def test_log_ei_averages_in_the_far_tail():
     mean, std = jnp.array([[1000.0], [1001.0]]), jnp.ones((2, 1))
-    one, other = (float(log_ei(mean[i : i + 1], std[i : i + 1], 0.0)[0]) for i in range(2))
+    one, other = (
+        float(log_ei(mean[i : i + 1], std[i : i + 1], 0.0)[0]) for i in range(2)
+    )
     expected = one + math.log1p(math.exp(other - one)) - math.log(2.0)
     np.testing.assert_allclose(log_ei(mean, std, 0.0), [expected], rtol=1e-15)
 
@@ -289,17 +398,24 @@ def test_ei_tends_to_the_certain_improvement(mean):
     np.testing.assert_allclose(score, [max(-mean, 0.0)], rtol=1e-14, atol=1e-12)
 
 
-@pytest.mark.parametrize(("acquisition", "nothing"), [(a, -np.inf if a.__name__.startswith("log") else 0.0) for a in IMPROVING])
+@pytest.mark.parametrize(
+    ("acquisition", "nothing"),
+    [(a, -np.inf if a.__name__.startswith("log") else 0.0) for a in IMPROVING],
+)
 def test_a_known_value_is_no_improvement(acquisition, nothing):
     """Hutchinson 2019, eq. 2.40."""
     mean = jnp.array([[-1.0, 0.0, 1.0]])
-    np.testing.assert_array_equal(acquisition(mean, jnp.zeros_like(mean), 0.0), [nothing] * 3)
+    np.testing.assert_array_equal(
+        acquisition(mean, jnp.zeros_like(mean), 0.0), [nothing] * 3
+    )
 
 
 @pytest.mark.parametrize("acquisition", IMPROVING)
 def test_gradients_at_known_values_are_zero(acquisition):
     mean, std = jnp.array([[-1.0, 0.0, 1.0, 0.3]]), jnp.array([[0.0, 0.0, 0.0, 1.0]])
-    gradients = jax.jit(jax.grad(lambda *row: acquisition(*row, 0.0)[:3].sum(), argnums=(0, 1)))(mean, std)
+    gradients = jax.jit(
+        jax.grad(lambda *row: acquisition(*row, 0.0)[:3].sum(), argnums=(0, 1))
+    )(mean, std)
     np.testing.assert_array_equal(gradients, np.zeros((2, 1, 4)))
 
 
@@ -314,29 +430,45 @@ def test_a_bad_prediction_shows(acquisition):
 @pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ALL)
 def test_jit_and_vmap_change_nothing(acquisition):
-    mean, std = (jnp.stack(part) for part in zip(*(candidates(seed) for seed in range(4)), strict=True))
+    mean, std = (
+        jnp.stack(part)
+        for part in zip(*(candidates(seed) for seed in range(4)), strict=True)
+    )
     best = jnp.linspace(-1.0, 1.0, 4)
     plain = getattr(acquire, acquisition.__name__)
     apart = [plain(mean[i], std[i], best[i]) for i in range(4)]
-    np.testing.assert_allclose(jax.vmap(acquisition)(mean, std, best), apart, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(
+        jax.vmap(acquisition)(mean, std, best), apart, rtol=1e-13, atol=1e-15
+    )
 
 
 def test_greedy_prefers_the_lowest_mean():
-    assert int(jnp.argmax(greedy(jnp.array([[3.0, -1.0, 2.0]]), jnp.ones((1, 3)), 0.0))) == 1
+    assert (
+        int(jnp.argmax(greedy(jnp.array([[3.0, -1.0, 2.0]]), jnp.ones((1, 3)), 0.0)))
+        == 1
+    )
 
 
 # The schedule of kappa
 
 
-@pytest.mark.parametrize(("step", "d", "delta"), [(1, 2, 0.1), (7, 1, 0.1), (40, 6, 0.01)])
+@pytest.mark.parametrize(
+    ("step", "d", "delta"), [(1, 2, 0.1), (7, 1, 0.1), (40, 6, 0.01)]
+)
 def test_kappa_schedule_is_the_published_formula(step, d, delta):
-    expected = math.sqrt(2.0 * math.log(step ** (d / 2 + 2) * math.pi**2 / (3.0 * delta)))
-    np.testing.assert_allclose(acquire.kappa_schedule(step, d, delta), expected, rtol=1e-14)
+    expected = math.sqrt(
+        2.0 * math.log(step ** (d / 2 + 2) * math.pi**2 / (3.0 * delta))
+    )
+    np.testing.assert_allclose(
+        acquire.kappa_schedule(step, d, delta), expected, rtol=1e-14
+    )
 
 
 def test_kappa_schedule_is_traceable():
     steps = jnp.arange(1, 20)
-    np.testing.assert_array_less(0.0, jnp.diff(jax.jit(lambda steps: acquire.kappa_schedule(steps, 2))(steps)))
+    np.testing.assert_array_less(
+        0.0, jnp.diff(jax.jit(lambda steps: acquire.kappa_schedule(steps, 2))(steps))
+    )
 
 
 # Errors

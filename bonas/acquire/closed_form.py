@@ -1,0 +1,108 @@
+"""Acquisitions in closed form: expected improvement, PI, its logarithm, confidence bound, greedy.
+
+Everything minimizes, and a score is to be maximized: z = (best − xi − mean) / std. Each acquisition
+takes mean and std (s, m), one row per hyperparameter sample, and the incumbent `best`, () or (s,).
+It returns scores (m,) averaged over the samples (Wilton 2020, eqs 10 and 11).
+
+std is a standard deviation, both in z and as the factor of h; Twist (Section 4) and Wilton print a
+variance, which gives other numbers. A std of exactly 0 means that the value is known: EI is then 0
+(Hutchinson 2019, eq. 2.40), and so is PI. The limit of EI as std → 0 is max(best − xi − mean, 0).
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import ndtr
+from jaxtyping import Array, ArrayLike
+
+from bonas.acquire.log_improvement import (
+    Samples,
+    Scores,
+    check_predictions,
+    log_mean,
+    log_normal_density,
+    normal_density,
+    standardize,
+    tail,
+)
+
+
+def ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
+    """Return the expected improvement E max(best − xi − f, 0) = std h(z), h(z) = φ(z) + zΦ(z).
+
+    Wilton 2020; for maximization, Hutchinson 2019, eqs 2.37 to 2.41. Twist, eq. 27 and Lemma 3.1,
+    has the maximum in place of best, and the sign of std φ(z) reversed in places.
+    It underflows, with its gradient, near z = −38 (float32: −13); searches should use `log_ei`.
+    """
+    z, std, known = standardize(mean, std, best, xi)
+    return jnp.where(known, 0.0, std * _h(z)).mean(axis=0)
+
+
+def pi(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
+    """Return the probability of improvement Φ(z) (Wilton 2020; Hutchinson 2019, eq. 2.36)."""
+    z, _, known = standardize(mean, std, best, xi)
+    return jnp.where(known, 0.0, ndtr(z)).mean(axis=0)
+
+
+def log_pi(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
+    """Return the logarithm of the averaged probability of improvement, as accurate as `log_ei`."""
+    z, _, known = standardize(mean, std, best, xi)
+    return log_mean(jnp.where(known, -jnp.inf, log_ndtr(z)))
+
+
+def lcb(
+    mean: Samples, std: Samples, best: ArrayLike, *, kappa: ArrayLike = 2.0
+) -> Scores:
+    """Return the negative lower confidence bound −(mean − kappa std) (Agrawal, eq. 5.5).
+
+    Hutchinson 2019, eq. 2.42, maximizes and sets kappa = 1. `best` is not used.
+    """
+    check_predictions(mean, std, best)
+    return (kappa * std - mean).mean(axis=0)
+
+
+def greedy(mean: Samples, std: Samples, best: ArrayLike) -> Scores:
+    """Return the negative mean, without exploration (Twist). `std` and `best` are not used."""
+    check_predictions(mean, std, best)
+    return -mean.mean(axis=0)
+
+
+# Elementwise functions of z, written like `log_h`.
+
+
+@jax.custom_jvp
+def log_ndtr(z: Array) -> Array:
+    """Return log Φ(z) for z of any shape. The derivative is φ/Φ.
+
+    The derivative of JAX's own function keeps nine digits near z = −20, this one all.
+    """
+    return _log_ndtr(z)[0]
+
+
+def _log_ndtr(z: Array) -> tuple[Array, Array]:
+    """Return the value and its derivative."""
+    _, _, mills = tail(z)
+    below = z < 0.0
+    density = normal_density(z)
+    rest = density * mills  # Φ(−|z|)
+    # XLA's log1p loses two digits near −0.414, where the plain logarithm loses none
+    above = jnp.where(rest > 0.25, jnp.log(1.0 - rest), jnp.log1p(-rest))
+    value = jnp.where(below, jnp.log(mills) + log_normal_density(z), above)
+    return value, jnp.where(below, 1.0 / mills, density / (1.0 - rest))
+
+
+@log_ndtr.defjvp
+def _log_ndtr_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    value, slope = _log_ndtr(*primals)
+    return value, slope * tangents[0]
+
+
+@jax.custom_jvp
+def _h(z: Array) -> Array:
+    """Return φ(z) + zΦ(z), the expected improvement of a standard normal. The derivative is Φ."""
+    _, gap, _ = tail(z)
+    return jnp.maximum(z, 0.0) + normal_density(z) * gap
+
+
+@_h.defjvp
+def _h_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return _h(*primals), ndtr(*primals) * tangents[0]

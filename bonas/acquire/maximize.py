@@ -1,0 +1,230 @@
+"""Maximize a score over a space by gradient ascent from candidates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import scipy.stats
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from bonas.spaces import Space
+
+# Standard deviations of the perturbed copies of the best points, as shares of the range: from a
+# tenth down to 0.001, which is Spearmint's.
+_PERTURBATIONS = (0.1, 0.03, 0.01, 0.001)
+# A range of scores below this, relative to their size, does not distinguish the candidates.
+_FLAT = 1e-9
+# Largest number of points of a joint draw. The Cholesky factorization of their covariance takes
+# some milliseconds, in proportion to the cube of their number.
+MOST_JOINT = 384
+# Integer columns differ by at least 1e-7 of the range, and rounding errors of one integer by much
+# less. Points that pass through a configuration are less exact: see `bonas.search.observations`.
+_SAME_POINT = 1e-9
+
+Score = Callable[[Array], Array]  # points (m, d) -> scores (m,), to be maximized
+
+
+class Selection(NamedTuple):
+    """A selected point, and how it was found."""
+
+    x: Float[Array, " d"]
+    score: Float[Array, ""]
+    flat: Bool[Array, ""]  # the score did not distinguish the candidates
+    # better candidates that were skipped because they were tried before
+    duplicates: Int[Array, ""]
+
+
+class Maximizer:
+    """A method to maximize a score over a space.
+
+    To define one, write a frozen dataclass that overrides both methods. Maximizers are static: they
+    may be passed to any jitted function.
+    """
+
+    def __init_subclass__(cls) -> None:
+        jax.tree_util.register_static(cls)
+
+    def maximize(
+        self,
+        key: PRNGKeyArray,
+        score: Score,
+        around: Float[Array, "k d"],
+        tried: Float[Array, "n d"],
+        valid: Bool[Array, " n"],
+    ) -> Selection:
+        """Return the point with the highest score, preferring points not tried before.
+
+        Args:
+            around: Good points, near which candidates are placed.
+            tried: Points asked for before, in the rows that are `valid`.
+        """
+        raise NotImplementedError
+
+    def candidates(
+        self, key: PRNGKeyArray, around: Float[Array, "k d"]
+    ) -> Float[Array, "m d"]:
+        """Return points of the space, few enough for a joint draw (for Thompson sampling)."""
+        raise NotImplementedError
+
+
+def sobol(n: int, d: int) -> np.ndarray:
+    """Return the first n points (n, d) of the Sobol sequence; see `shifted`."""
+    size = 1 << max(n - 1, 0).bit_length()
+    points: np.ndarray = scipy.stats.qmc.Sobol(d, scramble=False).random(size)
+    return points[:n]
+
+
+def random_shift(key: PRNGKeyArray, points: np.ndarray) -> Float[Array, "n d"]:
+    """Shift points of the unit cube by one random vector, modulo 1 (Cranley & Patterson 1976)."""
+    return (jnp.asarray(points) + jax.random.uniform(key, (1, points.shape[1]))) % 1.0
+
+
+@dataclass(frozen=True)
+class GradientAscent(Maximizer):
+    """A maximizer by gradient ascent from Sobol points and perturbed copies of the best points."""
+
+    space: Space
+    far: int  # Sobol points
+    near: int  # perturbed copies
+    starts: int
+    steps: int
+
+    def maximize(
+        self, key: PRNGKeyArray, score: Score, around: Array, tried: Array, valid: Array
+    ) -> Selection:
+        points = self._candidates(key, around, self.far + self.near)
+        scores = without_nan(score(points))
+        best = points[_best_of_groups(scores, self.starts)]
+        has_steps = not self._continuous().all()
+        if has_steps:
+            neighbors = jax.vmap(self.space.neighbors)(best).reshape(-1, self.space.dim)
+            best = jnp.concatenate([best, neighbors])
+            best = best[jax.lax.top_k(without_nan(score(best)), self.starts)[1]]
+        best, found = self._ascend(score, best)
+        if has_steps:  # keep all points, because the best may have been tried before
+            best = jnp.concatenate([best, points])
+            found = jnp.concatenate([found, scores])
+        return choose(best, found, tried, valid)._replace(flat=_is_flat(scores))
+
+    def candidates(self, key: PRNGKeyArray, around: Array) -> Array:
+        return self._candidates(key, around, MOST_JOINT // 2)
+
+    def _candidates(self, key: PRNGKeyArray, around: Array, most: int) -> Array:
+        """Return Sobol points and perturbed copies of the best points, at most `most` of each."""
+        far_key, near_key = jax.random.split(key)
+        far = sobol(self.far, self.space.dim)[:most]
+        copies = np.arange(self.near)[:most]
+        scales = np.array(_PERTURBATIONS)[copies % len(_PERTURBATIONS)][:, None]
+        # each point with each scale
+        base = around[copies // len(_PERTURBATIONS) % len(around)]
+        moved = base + scales * jax.random.normal(near_key, base.shape)
+        near = self.space.snap(jnp.clip(moved, 0.0, 1.0))
+        return jnp.concatenate([self.space.spread(random_shift(far_key, far)), near])
+
+    def _continuous(self) -> np.ndarray:
+        """Return a mask (d,) of the continuous columns."""
+        return np.array([p.continuous for p in self.space.parameters.values()])
+
+    def _ascend(self, score: Score, points: Array) -> tuple[Array, Array]:
+        """Return the best points (k, d) on the paths of projected Adam, and their scores (k,)."""
+        adam = optax.adam(0.01)
+        free = self._continuous()[None, :] & self.space.active(points)
+
+        def loss(x: Array) -> tuple[Array, Array]:
+            scores = score(x)
+            return -jnp.sum(scores), scores
+
+        def step(carry: tuple[Array, Any, Array, Array], _: None) -> tuple[Any, None]:
+            x, state, best, top = carry
+            (_, scores), gradient = jax.value_and_grad(loss, has_aux=True)(x)
+            better = without_nan(scores) > top
+            best = jnp.where(better[:, None], x, best)
+            top = jnp.where(better, scores, top)
+            move, state = adam.update(
+                jnp.where(free, jnp.nan_to_num(gradient), 0.0), state
+            )
+            x = jnp.clip(x + jnp.where(free, move, 0.0), 0.0, 1.0)
+            return (x, state, best, top), None
+
+        nothing = jnp.full(len(points), -jnp.inf, points.dtype)
+        first = (points, adam.init(points), points, nothing)
+        (_, _, best, top), _ = jax.lax.scan(step, first, None, length=self.steps + 1)
+        return best, top
+
+
+def gradient_ascent(
+    space: Space,
+    *,
+    candidates: int | None = None,
+    near: int | None = None,
+    starts: int | None = None,
+    steps: int = 10,
+) -> Maximizer:
+    """Refine the best of Sobol points and perturbed copies of the best points by gradient ascent.
+
+    The candidates are split into `starts` groups, and the best of each group is a starting point:
+    this is faster than finding the best of all, and the starting points are further apart. Integers
+    and options first move to their best neighbors; then Adam moves the active continuous columns
+    within their bounds.
+
+    Args:
+        candidates: Number of Sobol points (default: 64 per column, at most 1024).
+        near: Number of perturbed copies (default: a quarter of `candidates`).
+        starts: Number of points to refine (default: two per column, between 4 and 10).
+        steps: Steps of Adam.
+    """
+    far = min(64 * space.dim, 1024) if candidates is None else candidates
+    near = max(far // 4, 1) if near is None else near
+    starts = min(max(2 * space.dim, 4), 10) if starts is None else starts
+    if min(far, near, starts, steps) < 1 or starts > far:
+        raise ValueError(
+            "candidates, near, starts and steps must be at least 1, and starts at most candidates; "
+            f"got {far}, {near}, {starts} and {steps}"
+        )
+    return GradientAscent(space, far, near, starts, steps)
+
+
+def choose(
+    points: Float[Array, "m d"],
+    scores: Float[Array, " m"],
+    tried: Float[Array, "n d"],
+    valid: Bool[Array, " n"],
+) -> Selection:
+    """Return the point with the highest score that is not among the valid rows of `tried`.
+
+    If all points were tried before, return the one with the highest score.
+    """
+    gap = jnp.max(jnp.abs(points[:, None, :] - tried[None, :, :]), axis=-1)
+    tolerance = max(_SAME_POINT, 8 * float(jnp.finfo(gap.dtype).eps))
+    repeated = ((gap < tolerance) & valid[None, :]).any(axis=1)
+    fresh = jnp.where(repeated & ~repeated.all(), -jnp.inf, scores)
+    i = jnp.argmax(fresh)
+    return Selection(
+        x=points[i],
+        score=scores[i],
+        flat=_is_flat(scores),
+        duplicates=jnp.sum(repeated & (scores > fresh[i])),
+    )
+
+
+def _is_flat(scores: Array) -> Array:
+    """Return whether scores (m,) are equal up to rounding; −inf everywhere is flat too."""
+    size = jnp.maximum(jnp.max(jnp.abs(scores)), 1.0)
+    return ~(jnp.max(scores) - jnp.min(scores) > _FLAT * size)
+
+
+def _best_of_groups(scores: Array, k: int) -> Array:
+    """Split scores (m,) into k consecutive groups; return the position (k,) of the best of each."""
+    size = -(-len(scores) // k)
+    padded = jnp.pad(scores, (0, k * size - len(scores)), constant_values=-jnp.inf)
+    best = jnp.arange(k) * size + jnp.argmax(padded.reshape(k, size), axis=1)
+    return jnp.minimum(best, len(scores) - 1)
+
+
+def without_nan(scores: Array) -> Array:
+    """Replace NaN by −inf, so that it is never the maximum."""
+    return jnp.where(jnp.isnan(scores), -jnp.inf, scores)

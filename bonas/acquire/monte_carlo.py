@@ -1,0 +1,175 @@
+"""Monte Carlo acquisitions: q-EI, Thompson sampling and scores estimated from a few draws."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
+
+from bonas.acquire.acquisition import Acquisition, ClosedForm, Context
+from bonas.acquire.closed_form import ei
+from bonas.acquire.log_improvement import log_ei
+from bonas.acquire.maximize import Score, Selection
+from bonas.linalg import factorize, safe_sqrt, solve_lower
+
+
+def q_ei(
+    mean: Float[Array, " q"],
+    cov: Float[Array, "q q"],
+    best: ArrayLike,
+    normals: Float[Array, "k q"],
+) -> Float[Array, ""]:
+    """Estimate the expected improvement of evaluating q points at once.
+
+    E max(best − min f, 0) for f ~ N(mean, cov): Ginsbourger et al. 2008.
+
+    Args:
+        normals: Standard normal draws. The same draws for every set of points make the estimates
+            comparable, and differentiable.
+    """
+    lower, _ = factorize(cov, jnp.ones(len(mean), bool))
+    values = mean[None, :] + normals @ lower.T
+    return jnp.maximum(best - values.min(axis=1), 0.0).mean()
+
+
+@dataclass(frozen=True)
+class BatchEI(Acquisition):
+    """The logarithm of the increase of q-EI by one more point."""
+
+    draws: int
+
+    def score(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Score, Any]:
+        at = context.data.x
+        normals = jax.random.normal(key, (self.draws, len(at)), at.dtype)
+        return draw_pending(context, at, context.pending, normals).log_gain, memory
+
+
+@dataclass(frozen=True)
+class PendingDraws:
+    """Draws of the values at pending points, and the model conditioned on each draw."""
+
+    context: Context
+    at: Float[Array, "n d"]
+    waiting: Bool[Array, " n"]
+    normals: Float[Array, "k n"]
+    factors: Float[
+        Array, "s n n"
+    ]  # Cholesky factors of the covariance of the pending points
+    best: Float[Array, "s k"]  # the incumbent, or the lowest of the drawn values
+
+    def log_gain(self, x: Float[Array, "m d"]) -> Float[Array, " m"]:
+        """Return the logarithm of each point's increase of the q-EI of the pending points."""
+        means, std, white = self.condition(x)
+        left = safe_sqrt(std**2 - jnp.sum(white**2, axis=1))
+        stds = jnp.repeat(left, len(self.normals), axis=0)
+        return log_ei(means.reshape(-1, len(x)), stds, self.best.reshape(-1))
+
+    def condition(
+        self, x: Float[Array, "m d"]
+    ) -> tuple[Float[Array, "s k m"], Float[Array, "s m"], Float[Array, "s n m"]]:
+        """Return means given each draw, unconditional std, and whitened covariances."""
+        model, state = self.context.model, self.context.model_state
+        mean, std = model.predict(state, x)
+        cross = jnp.where(
+            self.waiting[None, :, None], model.covariance(state, self.at, x), 0.0
+        )
+        white = jax.vmap(solve_lower)(self.factors, cross)
+        means = mean[:, None, :] + jnp.einsum("kn,snm->skm", self.normals, white)
+        return means, std, white
+
+
+def draw_pending(
+    context: Context,
+    at: Float[Array, "n d"],
+    waiting: Bool[Array, " n"],
+    normals: Float[Array, "k n"],
+) -> PendingDraws:
+    """Draw the values at the pending rows of `at` from their joint posterior."""
+    model = context.model
+    state = context.model_state
+    level, _ = model.predict(state, at)
+    pairs = waiting[:, None] & waiting[None, :]
+    factors, _ = jax.vmap(
+        lambda cov: factorize(jnp.where(pairs, cov, jnp.eye(len(at))), waiting)
+    )(model.covariance(state, at, at))
+    values = level[:, None, :] + jnp.einsum("sij,kj->ski", factors, normals)
+    lowest = jnp.min(jnp.where(waiting[None, None, :], values, jnp.inf), axis=2)
+    best = jnp.minimum(context.best[:, None], lowest)
+    return PendingDraws(context, at, waiting, normals, factors, best)
+
+
+def batch_ei(draws: int = 64) -> Acquisition:
+    """Score a point by the logarithm of its increase of the q-EI of the pending points.
+
+    q-EI of the pending points and x equals q-EI of the pending points plus
+    E EI(x | f(pending), min(best, f(pending))). The inner expectation has a closed form; the outer
+    one is over `draws` normal draws that all candidates share. The points of a batch are chosen one
+    at a time. Without pending points this is `log_ei`.
+    """
+    return BatchEI(draws)
+
+
+@dataclass(frozen=True)
+class Thompson(Acquisition):
+    """Thompson sampling."""
+
+    def select(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Selection, Any]:
+        candidate_key, draw_key = jax.random.split(key)
+        points = context.candidates(candidate_key)
+        draw = context.model.sample(draw_key, context.fantasy_state, points, 1)[0]
+        return context.choose(points, -draw), memory
+
+
+def thompson() -> Acquisition:
+    """Select the minimum of one joint posterior draw over candidates (Thompson sampling).
+
+    The points of a batch come from independent draws.
+    """
+    return Thompson()
+
+
+@dataclass(frozen=True)
+class UnderSampled(Acquisition):
+    """A closed form of mean and std estimated from few draws."""
+
+    base: ClosedForm
+    draws: int
+    repaired: bool
+
+    def select(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Selection, Any]:
+        candidate_key, draw_key = jax.random.split(key)
+        points = context.candidates(candidate_key)
+        state = context.fantasy_state if self.repaired else context.model_state
+        values = context.model.sample(draw_key, state, points, self.draws)
+        mean = values.mean(axis=0)
+        std = values.std(axis=0, ddof=1 if self.repaired else 0)
+        scores = self.base(mean[None], std[None], context.best.mean())
+        return context.choose(points, scores), memory
+
+
+def under_sampled(
+    base: ClosedForm = ei, *, draws: int = 10, repaired: bool = False
+) -> Acquisition:
+    """Score points by `base` with mean and std estimated from a few joint draws.
+
+    The noise of the estimates makes the points of a batch differ: Hutchinson 2019, Algorithm 2,
+    with 50, 10 or 3 draws. As in his code, the variance is divided by the number of draws, which
+    underestimates it by a third for three draws, and pending points are skipped without assumed
+    values.
+
+    Args:
+        repaired: Divide by the number of draws minus one, and draw from the model that has values
+            assumed at pending points.
+    """
+    if draws < 2:
+        raise ValueError(
+            f"draws must be at least 2 to estimate a standard deviation; got {draws}"
+        )
+    return UnderSampled(base, draws, repaired)
