@@ -1,266 +1,240 @@
-"""Searches that any other has to beat: random, Sobol, grid, regularised evolution.
+"""Baselines without a model of the values: random search, Sobol sequence and grid.
 
-The first three follow a plan made by `init` from its key, so that an ask does not depend on its own key; a point that
-was told without being asked is not asked again. Like every search they can be asked again before they are told, in
-batches or not, and be told in any order; what happens past the capacity is said in `bonas.search.record.asked`.
+They follow a plan that `init` draws from its key, so an ask does not depend on its own key. Points
+that were observed without an ask are not proposed again.
 """
 
 import itertools
 import math
-from collections.abc import Callable
-from functools import cache, partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from scipy.spatial import KDTree
 
-from bonas.acquire.maximise import shifted
-from bonas.acquire.maximise import sobol as sobol_points
-from bonas.data import Dataset
-from bonas.search.record import SAME, Record, apart, asked, blank, check_room, known, told
-from bonas.search.types import AskInfo, Search, Trial, ask_info, of_batch
-from bonas.spaces import Choice, Float, Listed, Space
-from bonas.spaces.parameters import Parameter
+from bonas.acquire import random_shift
+from bonas.acquire import sobol as sobol_points
+from bonas.search.observations import (
+    SAME_POINT,
+    Observations,
+    add_observation,
+    add_pending,
+    empty_observations,
+    max_difference,
+    sequential_ask,
+)
+from bonas.search.search import AskInfo, AskResult, Observation, Search, ask_info
+from bonas.spaces import Parameter, Space
 
-_MOST = 20_000  # points of a grid, or of a finite space that is kept account of point by point
-_TRIES = 16  # children made for one ask, of which the first that is new is asked
-
-Draw = Callable[[Array, int], Array]  # (key, capacity) -> points (k, d)
-Suggest = Callable[[Array, "PlanState"], tuple[Array, AskInfo]]  # (key, state) -> x (d,) and what there is to say about it
+# The largest grid, and the largest finite space whose points are all part of the plan.
+_MAX_POINTS = 20_000
 
 
 class PlanState(NamedTuple):
-    """What the next ask needs."""
+    """The state of a search that follows a plan."""
 
-    record: Record  # everything asked and told
+    observations: Observations
     plan: Array  # (k, d) points to ask, in this order
-    times: Array  # (k,) int: how often each of them was asked, or told without being asked
+    times: Array  # (k,) int: how often each was asked, or observed without an ask
 
 
-@cache
-def random(space: Space, *, batch: int = 1) -> Search:
-    """Random points, distributed as `space.sample` draws them.
+@dataclass(frozen=True)
+class RandomSearch(Search):
+    """Random search; see `random`. Subclasses change the plan."""
 
-    In a space of up to 20,000 points none is asked again before all have been tried; then AskInfo.exhausted says so, and
-    the same points come again. In a larger one repeats are passed over as long as draws of twice the capacity last.
-    """
-    return _planned(space, batch, partial(_draws, space), _everything(space))
+    space: Space
+    batch: int = 1
 
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether the plan contains all points, because the space is finite and small."""
+        return self.space.size <= _MAX_POINTS
 
-@cache
-def sobol(space: Space, *, batch: int = 1) -> Search:
-    """A Sobol sequence moved by one random vector (Cranley & Patterson 1976), more even than random points.
+    def all_points(self) -> np.ndarray:
+        """Return all points (g, d) if the search is exhaustive; they come last, in random order."""
+        with jax.ensure_compile_time_eval():  # `init` may be traced
+            return np.asarray(self.space.points())
 
-    Points of a finite space are not repeated: as for `random`.
-    """
+    def draw(self, key: PRNGKeyArray, capacity: int) -> Float[Array, "k d"]:
+        """Return the first points of the plan.
 
-    def draw(key: Array, capacity: int) -> Array:
-        return space.spread(shifted(key, sobol_points(2 * capacity, space.dim)))
+        Their number is twice the capacity, because repeated points are skipped. A larger capacity
+        does not change the first points.
+        """
+        n = 2 * capacity
+        d = self.space.dim
+        # Drawing a flat array compiles twice as fast.
+        return self.space.spread(jax.random.uniform(key, (n * d,)).reshape(n, d))
 
-    return _planned(space, batch, draw, _everything(space))
-
-
-@cache
-def grid(space: Space, *, levels: int = 5, batch: int = 1) -> Search:
-    """Every combination of `levels` values of each real number and of each integer that takes more, and of every option.
-
-    Values are spread evenly over the range, on its own scale, ends included; the middle where there is one level. Of a
-    conditional space each point that exists is there once. The order is a random permutation, so that the points of a
-    search that stops early are a fair sample of the grid; after the last it starts again and reports exhausted.
-    """
-    if levels < 1:
-        raise ValueError(f"levels must be at least 1; got {levels}")
-    return _planned(space, batch, lambda key, capacity: jnp.zeros((0, space.dim)), _grid_points(space, levels))
-
-
-@cache
-def evolution(space: Space, *, population: int = 20, tournament: int = 5, step: float = 0.1, batch: int = 1) -> Search:
-    """Regularised evolution, in which the oldest die and not the worst: Real et al. 2019, Algorithm 1.
-
-    The first `population` points are those of `random`. Then the best of `tournament` members, drawn with replacement
-    from the youngest `population` that did not fail, is changed in one active parameter. Age counts from the ask, so the
-    order in which a batch is told does not matter. A number moves by a Gaussian step of `step` of its range, on its own
-    scale, reflected at the bounds, an integer by at least one; a Choice becomes any other option. Parameters that become
-    active are drawn at random. A child that was tried before is made again, up to 16 times; then a random point is asked.
-
-    Of a Listed space the child is the listed row nearest to what the change gives that was not tried: hardly any change of one
-    parameter is listed itself, and nearly all are nearer to the parent than to any other row.
-    """
-    if population < 1 or tournament < 1 or not 0.0 < step < math.inf:
-        raise ValueError(f"population, tournament and step must be positive; got {population}, {tournament} and {step}")
-    everything = _everything(space)
-    whole = space.space if isinstance(space, Listed) else space
-
-    def child(chance: Array, change: Array, data: Dataset, rows: Array, members: Array) -> Array:
-        drawn = rows[_whole(chance[:tournament], members)]
-        parent = data.x[drawn[jnp.argmin(data.y[drawn, 0])]]
-        return mutated(whole, parent, chance[tournament:], step * change)
-
-    def suggest(key: Array, state: PlanState) -> tuple[Array, AskInfo]:
-        data = state.record.data
-        plan_key, chance_key, change_key = jax.random.split(key, 3)
-        # children are columns: this way round the draws compile several times faster
-        chances = jax.random.uniform(chance_key, (tournament + 2 * space.dim, _TRIES))
-        changes = jax.random.normal(change_key, (space.dim, _TRIES))
-        rows, members = _youngest(data.mask[:, 0], population)
-        children = jax.vmap(child, (1, 1, None, None, None))(chances, changes, data, rows, members)
-        tried = jax.vmap(known, (None, 0))(state.record, children)
-        planned, exhausted = _next(plan_key, state, space, len(everything) > 0)
-        young, barren, first = data.size < population, members == 0, jnp.argmin(tried)
-        plain = young | barren | (tried.all() & ~exhausted)
-        info = ask_info(
-            planned,
-            duplicates=jnp.where(young | barren, 0, jnp.where(tried.all(), _TRIES, first)),
-            exhausted=exhausted,
-            random=plain,
-            fallback=jnp.where(barren & ~young, 1, 0),
-        )
-        return jnp.where(plain, planned, children[first]), info
-
-    if isinstance(space, Listed):
-        table = space
-
-        def suggest_listed(key: Array, state: PlanState) -> tuple[Array, AskInfo]:
-            data, listed = state.record.data, table.points()
-            plan_key, chance_key, change_key = jax.random.split(key, 3)
-            chances = jax.random.uniform(chance_key, (tournament + 2 * space.dim,))
-            rows, members = _youngest(data.mask[:, 0], population)
-            made = child(chances, jax.random.normal(change_key, (space.dim,)), data, rows, members)
-            tried = jax.vmap(known, (None, 0))(state.record, listed)
-            nearest = listed[jnp.argmin(jnp.where(tried, jnp.inf, table.distances(made)))]
-            planned, exhausted = _next(plan_key, state, space, True)
-            young, barren = data.size < population, members == 0
-            plain = young | barren | exhausted
-            info = ask_info(planned, exhausted=exhausted, random=plain, fallback=jnp.where(barren & ~young, 1, 0))
-            return jnp.where(plain, planned, nearest), info
-
-        return _search(space, batch, partial(_draws, space), table.rows, suggest_listed)
-    return _search(space, batch, partial(_draws, space), everything, suggest)
-
-
-def _planned(space: Space, batch: int, draw: Draw, table: np.ndarray) -> Search:
-    """The search that asks for the points of draw(key, capacity), then for those of table (g, d) in random order."""
-
-    def suggest(key: Array, state: PlanState) -> tuple[Array, AskInfo]:
-        x, exhausted = _next(key, state, space, len(table) > 0)
+    def suggest(
+        self, key: PRNGKeyArray, state: PlanState
+    ) -> tuple[Float[Array, " d"], AskInfo]:
+        """Return the next point."""
+        x, exhausted = self.next_planned(key, state)
         return x, ask_info(x, random=True, exhausted=exhausted)
 
-    return _search(space, batch, draw, table, suggest)
+    def next_planned(
+        self, key: PRNGKeyArray, state: PlanState
+    ) -> tuple[Float[Array, " d"], Bool[Array, ""]]:
+        """Return the first of the least often proposed points, and whether it was proposed before.
 
+        If the plan does not contain the whole space, new random points follow it.
+        """
+        row = jnp.argmin(state.times)
+        repeated = state.times[row] > 0
+        if self.is_exhaustive:
+            return state.plan[row], repeated
+        random = self.space.spread(jax.random.uniform(key, (self.space.dim,)))
+        return jnp.where(repeated, random, state.plan[row]), jnp.asarray(False)
 
-def _search(space: Space, batch: int, draw: Draw, table: np.ndarray, suggest: Suggest) -> Search:
-    if batch < 1:
-        raise ValueError(f"batch must be at least 1; got {batch}")
-
-    def init(key: Array, capacity: int) -> PlanState:
+    def init(self, key: PRNGKeyArray, capacity: int) -> PlanState:
         draw_key, order_key = jax.random.split(key)
-        rest = jnp.asarray(table)[jnp.argsort(jax.random.uniform(order_key, (len(table),)))]
-        plan = jnp.concatenate([draw(draw_key, capacity), rest])
-        return PlanState(blank(capacity, space.dim), plan, jnp.zeros(len(plan), int))
+        plan = self.draw(draw_key, capacity)
+        if self.is_exhaustive:
+            points = self.all_points()
+            order = jnp.argsort(jax.random.uniform(order_key, (len(points),)))
+            plan = jnp.concatenate([plan, jnp.asarray(points)[order]])
+        observations = empty_observations(capacity, self.space.dim)
+        return PlanState(observations, plan, jnp.zeros(len(plan), int))
 
-    def ask_one(state: PlanState, key: Array) -> tuple[PlanState, tuple[Array, AskInfo]]:
-        x, info = suggest(key, state)
-        return _noted(state, asked(state.record, x), x), (x, info)
+    def ask(self, key: PRNGKeyArray, state: PlanState) -> AskResult:
+        return sequential_ask(self._ask_one, key, state, batch=self.batch)
 
-    def ask(key: Array, state: PlanState) -> tuple[Array, PlanState, AskInfo]:
-        check_room(state.record, batch)
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(batch))
-        state, (x, info) = jax.lax.scan(ask_one, state, keys)
-        return x, state, of_batch(info)
+    def _ask_one(self, key: PRNGKeyArray, state: PlanState) -> AskResult:
+        x, info = self.suggest(key, state)
+        return x, _mark(state, add_pending(state.observations, x), x), info
 
-    def tell(state: PlanState, trial: Trial) -> PlanState:
-        space.check(trial.x, "a trial's x", exists=True)
-        return _noted(state, told(state.record, trial), jnp.asarray(trial.x, state.plan.dtype))
+    def tell(self, state: PlanState, observation: Observation) -> PlanState:
+        self.space.check(observation.x, "an observation's x", exists=True)
+        x = jnp.asarray(observation.x, state.plan.dtype)
+        return _mark(state, add_observation(state.observations, observation), x)
 
-    return Search(space, init, ask, tell)
-
-
-def _noted(state: PlanState, record: Record, x: Array) -> PlanState:
-    """The state with a new record; where that has a new row, x (d,) is ticked off the plan."""
-    new = record.data.size > state.record.data.size
-    return PlanState(record, state.plan, state.times + (new & (apart(state.plan, x) < SAME)))
+    def grow(self, state: PlanState, fresh: PlanState) -> PlanState:
+        """Return the observations at the capacity of `fresh`, with its plan."""
+        grown = super().grow(state, fresh)
+        times = _count_observed(fresh.plan, grown.observations)
+        return PlanState(grown.observations, fresh.plan, times)
 
 
-def _next(key: Array, state: PlanState, space: Space, whole: bool) -> tuple[Array, Array]:
-    """The first point of the plan that was asked least often, and whether every point was tried before.
+@dataclass(frozen=True)
+class SobolSearch(RandomSearch):
+    """Search along a Sobol sequence; see `sobol`."""
 
-    A plan that is not the whole of what there is ends in fresh random points instead of starting again.
+    def draw(self, key: PRNGKeyArray, capacity: int) -> Float[Array, "k d"]:
+        return self.space.spread(
+            random_shift(key, sobol_points(2 * capacity, self.space.dim))
+        )
+
+
+@dataclass(frozen=True)
+class GridSearch(RandomSearch):
+    """Grid search; see `grid`."""
+
+    levels: int = 5
+
+    is_exhaustive = True
+
+    def all_points(self) -> np.ndarray:
+        """Return all points (g, d) of the grid."""
+        return _grid_points(self.space, self.levels)
+
+    def draw(self, key: PRNGKeyArray, capacity: int) -> Float[Array, "k d"]:
+        return jnp.zeros((0, self.space.dim))
+
+
+def random(space: Space, *, batch: int = 1) -> RandomSearch:
+    """Search at random, with points distributed as by `space.sample`.
+
+    In a space of up to 20,000 points, no point is repeated before all have been proposed; then
+    `AskInfo.exhausted` is set. In a larger space, repeated points are skipped until twice the
+    capacity has been drawn.
     """
-    row = jnp.argmin(state.times)
-    over = state.times[row] > 0
-    if whole:
-        return state.plan[row], over
-    return jnp.where(over, space.spread(jax.random.uniform(key, (space.dim,))), state.plan[row]), jnp.asarray(False)
+    check_batch(batch)
+    return RandomSearch(space, batch)
 
 
-def _draws(space: Space, key: Array, capacity: int) -> Array:
-    """Random points, twice as many as fit; a larger capacity does not change the first ones."""
-    n, d = 2 * capacity, space.dim
-    return space.spread(jax.random.uniform(key, (n * d,)).reshape(n, d))  # drawn flat: this compiles twice as fast
+def sobol(space: Space, *, batch: int = 1) -> SobolSearch:
+    """Search along a Sobol sequence with one random shift (Cranley & Patterson 1976).
+
+    It covers the space more evenly than random points. For finite spaces see `random`.
+    """
+    check_batch(batch)
+    return SobolSearch(space, batch)
 
 
-def _everything(space: Space) -> np.ndarray:
-    """All points (size, d) of a space that has few, (0, d) otherwise."""
-    return np.asarray(space.points()) if space.size <= _MOST else np.zeros((0, space.dim))
+def grid(space: Space, *, levels: int = 5, batch: int = 1) -> GridSearch:
+    """Search a grid of all combinations of options and of `levels` values of each number.
+
+    Values are evenly spaced on the linear or logarithmic scale of the parameter, including both
+    ends; with one level they are the middle. Integers with fewer values take all of them. Points
+    that differ only in inactive parameters appear once. The order is random, so that a search that
+    stops early has a random sample of the grid; after the last point the grid starts again and
+    `AskInfo.exhausted` is set.
+    """
+    if levels < 1:
+        raise ValueError(f"expected levels to be at least 1; got {levels}")
+    check_batch(batch)
+    search = GridSearch(space, batch, levels)
+    search.all_points()  # raises a ValueError if the grid is too large
+    return search
+
+
+def check_batch(batch: int) -> None:
+    """Raise a ValueError unless the batch size is positive."""
+    if batch < 1:
+        raise ValueError(f"expected batch to be at least 1; got {batch}")
+
+
+def _mark(state: PlanState, observations: Observations, x: Array) -> PlanState:
+    """Return the state with new observations; if a row was added, count x as asked."""
+    new = observations.data.size > state.observations.data.size
+    same = max_difference(state.plan, x) < SAME_POINT
+    return PlanState(observations, state.plan, state.times + (new & same))
+
+
+def _count_observed(plan: Array, observations: Observations) -> Array:
+    """Return how often each point of a plan (k, d) occurs in the observations."""
+    points = observations.data.x
+    size = observations.data.size
+    if isinstance(size, jax.core.Tracer) or isinstance(plan, jax.core.Tracer):
+
+        def count(times: Array, row: Array) -> tuple[Array, None]:
+            same = max_difference(plan, points[row]) < SAME_POINT
+            return times + (same & (row < size)), None
+
+        none = jnp.zeros(len(plan), int)
+        return jax.lax.scan(count, none, jnp.arange(len(points)))[0]
+    times = np.zeros(len(plan), int)
+    rows_of = KDTree(plan).query_ball_point(points[:size], SAME_POINT, p=np.inf)
+    for rows in rows_of:
+        times[rows] += 1
+    return jnp.asarray(times)
 
 
 def _grid_points(space: Space, levels: int) -> np.ndarray:
-    """The points (g, d) of the grid that exist, each once."""
+    """Return the distinct points (g, d) of a grid."""
     columns = [_levels(parameter, levels) for parameter in space.parameters.values()]
     total = math.prod(len(column) for column in columns)
-    if total > _MOST:
-        raise ValueError(f"a grid of {total} combinations is too large, the most is {_MOST}; use fewer levels, or sobol")
+    if total > _MAX_POINTS:
+        raise ValueError(
+            f"a grid of {total} combinations exceeds the maximum of {_MAX_POINTS}; use fewer "
+            "levels, or sobol"
+        )
     with jax.ensure_compile_time_eval():
-        return np.unique(np.asarray(space.snap(jnp.asarray(list(itertools.product(*columns))))), axis=0)
+        points = space.snap(jnp.asarray(list(itertools.product(*columns))))
+        return np.unique(np.asarray(points), axis=0)
 
 
 def _levels(parameter: Parameter, levels: int) -> np.ndarray:
-    """The column values of one parameter on the grid."""
-    if isinstance(parameter, Choice) or parameter.options <= levels:
-        values = parameter.unit(jnp.arange(parameter.low, parameter.low + int(parameter.options)).astype(float))
-    else:
-        values = jnp.linspace(0.0, 1.0, levels) if levels > 1 else jnp.asarray([0.5])
-    return np.unique(np.asarray(parameter.snap(values)))
-
-
-def _youngest(mask: Array, most: int) -> tuple[Array, Array]:
-    """The last `most` rows where the mask (n,) holds, newest first, and how many of them there are."""
-    _, rows = jax.lax.top_k(jnp.where(mask, jnp.arange(len(mask)), -1), min(most, len(mask)))
-    return rows, jnp.minimum(mask.sum(), most)
-
-
-def mutated(space: Space, parent: Array, chances: Array, changes: Array) -> Array:
-    """The parent (d,) with one active parameter changed, chosen evenly among those that have more than one value.
-
-    chances (2 d,) are uniform draws: which parameter it is, and the values of options and of parameters that become active;
-    changes (d,) are the steps of numbers.
-    """
-    parameters = list(space.parameters.values())
-    loose = np.array([p.options > 1 and (isinstance(p, Choice) or p.low < p.high) for p in parameters])
-    on, lots, draws = space.active(parent), chances[: space.dim], chances[space.dim :]
-    column = jnp.argmax(jnp.where(on & loose, lots, -1.0))
-    moved = jnp.stack([_moved(p, parent[i], changes[i], draws[i]) for i, p in enumerate(parameters)])
-    fresh = jnp.stack([p.spread(draws[i]) for i, p in enumerate(parameters)])
-    return space.snap(jnp.where(jnp.arange(space.dim) == column, moved, jnp.where(on, parent, fresh)))
-
-
-def _moved(parameter: Parameter, u: Array, change: Array, draw: Array) -> Array:
-    """Another column value: any other option for a uniform draw; a number moved by `change`, reflected at 0 and 1."""
-    if isinstance(parameter, Choice):
-        other = parameter.value(u) + 1 + _whole(draw, parameter.options - 1)
-        return parameter.unit((other % parameter.options).astype(u.dtype))
-    there = 1.0 - jnp.abs(1.0 - (u + change) % 2.0)
-    if isinstance(parameter, Float):
-        return there
-    value, other = parameter.value(u), parameter.value(there)
-    up = (value < parameter.high) & ((change > 0) | (value == parameter.low))
-    beside = value + jnp.where(up, 1, -1)  # a step that rounds to nothing is a step of one
-    return parameter.unit(jnp.where(other == value, beside, other).astype(u.dtype))
-
-
-def _whole(draw: Array, n: ArrayLike) -> Array:
-    """The number in 0..n − 1 that a uniform draw stands for; 0 where n is 0."""
-    return jnp.clip(jnp.floor(draw * n), 0, jnp.maximum(jnp.asarray(n) - 1, 0)).astype(int)
+    """Return the column values of one parameter on a grid."""
+    with jax.ensure_compile_time_eval():
+        if not parameter.ordered or parameter.size <= levels:
+            values = parameter.grid()
+        else:
+            values = (
+                jnp.linspace(0.0, 1.0, levels) if levels > 1 else jnp.asarray([0.5])
+            )
+        return np.unique(np.asarray(parameter.snap(values)))

@@ -1,4 +1,4 @@
-"""Random, Sobol, grid and regularised evolution."""
+"""Random, Sobol, grid and regularized evolution."""
 
 import itertools
 from functools import cache
@@ -11,8 +11,9 @@ import scipy.stats
 
 import bonas
 from bonas.problems import functions
-from bonas.search import Trial
-from bonas.search.baselines import evolution, grid, mutated, random, sobol
+from bonas.search import Observation
+from bonas.search.baselines import grid, random, sobol
+from bonas.search.regularized_evolution import evolution, mutate
 
 MAKERS = {"random": random, "sobol": sobol, "grid": grid, "evolution": evolution}
 SETTINGS = {"grid": {"levels": 6}, "evolution": {"population": 3, "tournament": 2}}
@@ -30,7 +31,13 @@ def make(name, space, **more):
 
 
 def trial(x, y, ok=True):
-    return Trial(x=x, y=jnp.asarray(y), step=jnp.asarray(0), cost=jnp.asarray(1.0), ok=jnp.asarray(ok))
+    return Observation(
+        x=x,
+        y=jnp.asarray(y),
+        step=jnp.asarray(0),
+        cost=jnp.asarray(1.0),
+        ok=jnp.asarray(ok),
+    )
 
 
 def fails_at_two(key, u):
@@ -38,18 +45,36 @@ def fails_at_two(key, u):
     return jnp.where((values["a"] == 0) & (values["b"] == 2), jnp.nan, u.sum())
 
 
-# What holds for all of them: whole runs on a small space, batches on an endless one; in both, parameters come and go
+# Properties of all baselines: complete runs on a small space, batches on an infinite one, both
+# with conditional parameters.
 
 
 @cache
 def runs(name):
-    """Twice as many evaluations as there are points."""
+    """Two evaluations per point of the space."""
     return bonas.run_many(make(name, SMALL), fails_at_two, KEYS, STEPS)
 
 
 @pytest.fixture(scope="module", params=list(MAKERS))
 def name(request):
     return request.param
+
+
+@pytest.mark.typed
+def test_growing_keeps_observations_and_counts_them_in_the_new_plan(name):
+    search = make(name, SMALL)
+    state = search.init(KEYS[0], 4)
+    points = jnp.unique(state.plan, axis=0)[:3]
+    for x in points:
+        state = search.tell(state, trial(x, 1.0))
+    fresh = search.init(KEYS[0], 8)
+    grown = search.grow(state, fresh)
+    assert jax.tree.map(jnp.shape, grown) == jax.tree.map(jnp.shape, fresh)
+    np.testing.assert_array_equal(grown.observations.data.x[:3], points)
+    assert grown.observations.data.size == 3
+    np.testing.assert_array_equal(grown.plan, fresh.plan)
+    known = (grown.plan[:, None, :] == points[None, :, :]).all(axis=2).any(axis=1)
+    np.testing.assert_array_equal(grown.times, known.astype(int))
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +86,15 @@ def histories(name):
 def batches(name):
     """(ask, tell, start) of a search that asks for three points at a time, compiled."""
     search = make(name, LAYERED, batch=3)
-    return jax.jit(search.ask), jax.jit(search.tell), jax.jit(search.init, static_argnums=1)(KEYS[0], ROOM)
+    return (
+        jax.jit(search.ask),
+        jax.jit(search.tell),
+        jax.jit(search.init, static_argnums=1)(KEYS[0], ROOM),
+    )
 
 
 def asked_often(batches, times):
-    """The points of so many asks, none of them told, and the state after."""
+    """Return the points of several asks without observations, and the final state."""
     ask, _, state = batches
     points = []
     for i in range(times):
@@ -78,7 +107,10 @@ def asked_often(batches, times):
 def test_a_run_is_what_a_loop_of_ask_and_tell_is(name, histories):
     search = make(name, SMALL)
     init_key, run_key = jax.random.split(KEYS[1])
-    ask, tell = jax.jit(search.ask), jax.jit(lambda state, trial: search.tell(state, trial))
+    ask, tell = (
+        jax.jit(search.ask),
+        jax.jit(lambda state, trial: search.tell(state, trial)),
+    )
     state = jax.jit(search.init, static_argnums=1)(init_key, STEPS)
     for i in range(STEPS):
         ask_key, _ = jax.random.split(jax.random.fold_in(run_key, i))
@@ -90,7 +122,9 @@ def test_a_run_is_what_a_loop_of_ask_and_tell_is(name, histories):
 
 @pytest.mark.slow
 def test_vmap_agrees_with_run_many(name, histories):
-    vmapped = jax.jit(jax.vmap(lambda key: bonas.run(make(name, SMALL), fails_at_two, key, STEPS)))(KEYS[:4])
+    vmapped = jax.jit(
+        jax.vmap(lambda key: bonas.run(make(name, SMALL), fails_at_two, key, STEPS))
+    )(KEYS[:4])
     np.testing.assert_allclose(vmapped.x, histories.x[:4], atol=1e-12)
 
 
@@ -105,27 +139,31 @@ def test_a_finite_space_is_tried_without_repeats(histories):
 
 
 def test_exhaustion_is_reported_once_all_is_tried(histories):
-    np.testing.assert_array_equal(histories.info.exhausted, [[False] * 7 + [True] * 7] * len(KEYS))
+    np.testing.assert_array_equal(
+        histories.info.exhausted, [[False] * 7 + [True] * 7] * len(KEYS)
+    )
 
 
 def test_points_asked_again_are_told_again(histories):
     """Fourteen evaluations of seven points fill fourteen rows."""
-    np.testing.assert_array_equal(histories.state.record.data.size, STEPS)
-    assert not histories.state.record.pending.any()
+    np.testing.assert_array_equal(histories.state.observations.data.size, STEPS)
+    assert not histories.state.observations.pending.any()
 
 
 def test_failed_evaluations_are_recorded_and_masked(histories):
     failed = np.isnan(histories.y)
     assert failed.any()
-    np.testing.assert_array_equal(histories.state.record.failed, failed)
-    np.testing.assert_array_equal(histories.state.record.data.mask[:, :, 0], ~failed)
+    np.testing.assert_array_equal(histories.state.observations.failed, failed)
+    np.testing.assert_array_equal(
+        histories.state.observations.data.mask[:, :, 0], ~failed
+    )
 
 
 @pytest.mark.slow
 def test_points_asked_before_any_is_told_are_distinct(batches):
     points, state = asked_often(batches, 4)
     assert len(np.unique(np.round(points, 6), axis=0)) == 12
-    assert state.record.pending.sum() == 12
+    assert state.observations.pending.sum() == 12
 
 
 def test_only_points_that_exist_are_asked(batches):
@@ -143,7 +181,7 @@ def test_the_order_of_telling_makes_no_difference(batches):
             for row in x[::order]:
                 state = tell(state, trial(row, row.sum()))
         ends.append(state)
-    assert not ends[0].record.pending.any()
+    assert not ends[0].observations.pending.any()
     jax.tree.map(np.testing.assert_array_equal, ends[0], ends[1])
 
 
@@ -152,7 +190,9 @@ def test_every_value_is_at_its_point(batches):
     x, state, _ = ask(KEYS[0], state)
     for row in x[jnp.array([1, 2, 0])]:
         state = tell(state, trial(row, row.sum()))
-    np.testing.assert_allclose(state.record.data.y[:3, 0], x.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        state.observations.data.y[:3, 0], x.sum(axis=1), rtol=1e-12
+    )
 
 
 def test_a_point_told_without_being_asked_is_not_asked(batches):
@@ -160,19 +200,23 @@ def test_a_point_told_without_being_asked_is_not_asked(batches):
     x, _, _ = ask(KEYS[0], start)
     again, state, _ = ask(KEYS[0], tell(start, trial(x[0], 1.0)))
     assert (jnp.abs(again - x[0][None, :]).max(axis=1) > 1e-6).all()
-    assert state.record.data.y[0, 0] == 1.0
+    assert state.observations.data.y[0, 0] == 1.0
 
 
 def test_past_the_capacity_no_row_is_overwritten(batches):
     _, before = asked_often(batches, 6)
     _, after = asked_often(batches, 8)
-    np.testing.assert_array_equal(after.record.data.x[:18], before.record.data.x[:18])
-    assert after.record.data.size == 24 > ROOM
+    np.testing.assert_array_equal(
+        after.observations.data.x[:18], before.observations.data.x[:18]
+    )
+    assert after.observations.data.size == 24 > ROOM
 
 
 def test_a_full_search_says_so(name, batches):
     _, state = asked_often(batches, 6)
-    with pytest.raises(ValueError, match="the search is full: it was started with room for 20 points"):
+    with pytest.raises(
+        ValueError, match="the search is full: its capacity is 20 points"
+    ):
         make(name, LAYERED, batch=3).ask(KEYS[0], state)
 
 
@@ -184,11 +228,11 @@ def test_equal_searches_share_what_is_compiled(name):
 @pytest.mark.parametrize(
     ("maker", "settings", "says"),
     [
-        (random, {"batch": 0}, "batch must be at least 1; got 0"),
-        (grid, {"levels": 0}, "levels must be at least 1; got 0"),
-        (evolution, {"population": 0}, "must be positive; got 0, 5 and 0.1"),
-        (evolution, {"tournament": -1}, "must be positive; got 20, -1 and 0.1"),
-        (evolution, {"step": float("nan")}, "must be positive; got 20, 5 and nan"),
+        (random, {"batch": 0}, "batch to be at least 1; got 0"),
+        (grid, {"levels": 0}, "levels to be at least 1; got 0"),
+        (evolution, {"population": 0}, "to be positive; got 0, 5 and 0.1"),
+        (evolution, {"tournament": -1}, "to be positive; got 20, -1 and 0.1"),
+        (evolution, {"step": float("nan")}, "to be positive; got 20, 5 and nan"),
     ],
 )
 def test_wrong_settings_are_refused(maker, settings, says):
@@ -209,9 +253,14 @@ def spreads():
     """The first 64 points of 20 searches: {name: (20, 64, 2)}."""
 
     def ask(search):
-        return jax.jit(jax.vmap(lambda key: search.ask(key, search.init(key, 64))[0]))(KEYS[:20])
+        return jax.jit(jax.vmap(lambda key: search.ask(key, search.init(key, 64))[0]))(
+            KEYS[:20]
+        )
 
-    return {"random": np.asarray(ask(random(BOX, batch=64))), "sobol": np.asarray(ask(sobol(BOX, batch=64)))}
+    return {
+        "random": np.asarray(ask(random(BOX, batch=64))),
+        "sobol": np.asarray(ask(sobol(BOX, batch=64))),
+    }
 
 
 def test_random_points_are_uniform(spreads):
@@ -221,8 +270,13 @@ def test_random_points_are_uniform(spreads):
 
 
 def test_random_is_fair_to_every_option_under_its_condition():
-    """The first of 100 runs is "y" half the time, within five standard errors, though that is one point of seven."""
-    assert abs(np.mean(runs("random").x[:, 0, 0] == 1.0) - 0.5) < 5 * 0.5 / np.sqrt(len(KEYS))
+    """The first point of 100 runs is "y" half the time, though it is one point of seven.
+
+    Tolerance: five standard errors.
+    """
+    assert abs(np.mean(runs("random").x[:, 0, 0] == 1.0) - 0.5) < 5 * 0.5 / np.sqrt(
+        len(KEYS)
+    )
 
 
 def test_random_begins_the_same_with_a_larger_capacity(spreads):
@@ -237,14 +291,19 @@ def test_sobol_is_the_sequence_moved_around_the_edges(spreads):
 
 
 def test_sobol_is_more_even_than_random(spreads):
-    """In each of 20 seeds, by the centred discrepancy of 64 points."""
-    even, plain = (np.array([scipy.stats.qmc.discrepancy(points) for points in spreads[name]]) for name in ("sobol", "random"))
+    """In each of 20 seeds, by the centered discrepancy of 64 points."""
+    even, plain = (
+        np.array([scipy.stats.qmc.discrepancy(points) for points in spreads[name]])
+        for name in ("sobol", "random")
+    )
     assert (even < plain).all()
 
 
 def test_a_space_too_large_to_list_is_searched_without_repeats():
     space = bonas.Space(a=bonas.Int(0, 29_999))
-    points = first(random(space, batch=1000), 1000, jax.random.key(0))  # of as many plain draws, 16 pairs coincide
+    points = first(
+        random(space, batch=1000), 1000, jax.random.key(0)
+    )  # of as many plain draws, 16 pairs coincide
     assert len(np.unique(np.round(points * 29_999))) == 1000
 
 
@@ -257,7 +316,9 @@ MIXED = bonas.Space(
     kind=bonas.Choice("p", "q", "r", "s"),
     fixed=bonas.Float(3.0, 3.0),
 )
-COMBINATIONS = set(itertools.product([1e-4, 1e-2, 1.0], [0, 50, 100], [1, 2], "pqrs", [3.0]))
+COMBINATIONS = set(
+    itertools.product([1e-4, 1e-2, 1.0], [0, 50, 100], [1, 2], "pqrs", [3.0])
+)
 
 
 @pytest.fixture(scope="module")
@@ -275,25 +336,36 @@ def test_a_grid_visits_each_point_exactly_once(gridded):
 
 
 def test_a_grid_comes_in_random_order(gridded):
-    """Half the grid is not half the range: among the first 36 of 72, each of 3 rates 12 times, within five standard errors
-    of drawing without replacement, sqrt(36 · 1/3 · 2/3 · 36/71) = 2.01; in the order of the product the first is there 24."""
+    """Among the first 36 of 72 points each of 3 rates occurs 12 times; in product order 24, 12, 0.
+
+    Tolerance: five standard errors of drawing without replacement,
+    sqrt(36 · 1/3 · 2/3 · 36/71) = 2.01.
+    """
     rates = np.array([c["rate"] for c in gridded[:36]])
-    assert all(abs(np.isclose(rates, rate).sum() - 12) < 5 * 2.01 for rate in (1e-4, 1e-2, 1.0))
+    assert all(
+        abs(np.isclose(rates, rate).sum() - 12) < 5 * 2.01 for rate in (1e-4, 1e-2, 1.0)
+    )
 
 
 def test_a_grid_of_a_conditional_space_has_each_point_that_exists_once():
     space = functions.layered.space
     every = itertools.product([1, 2, 3], ["relu", "tanh"], *[[0.0, 0.5, 1.0]] * 3)
     exist = {(depth, kind, *x[:depth]) for depth, kind, *x in every}
-    points = first(grid(space, levels=3, batch=len(exist)), len(exist), jax.random.key(0))
+    points = first(
+        grid(space, levels=3, batch=len(exist)), len(exist), jax.random.key(0)
+    )
     visited = [tuple(space.decode(row).values()) for row in points]
     assert len(exist) == 2 * (3 + 9 + 27)
     assert set(visited) == exist
 
 
 def test_a_grid_of_one_level_is_the_middle():
-    space = bonas.Space(x=bonas.Float(0.0, 8.0), y=bonas.Float(1.0, 100.0, log=True), n=bonas.Int(0, 10))
-    assert space.decode(first(grid(space, levels=1), 1, KEYS[0])[0]) == pytest.approx({"x": 4.0, "y": 10.0, "n": 5})
+    space = bonas.Space(
+        x=bonas.Float(0.0, 8.0), y=bonas.Float(1.0, 100.0, log=True), n=bonas.Int(0, 10)
+    )
+    assert space.decode(first(grid(space, levels=1), 1, KEYS[0])[0]) == pytest.approx(
+        {"x": 4.0, "y": 10.0, "n": 5}
+    )
 
 
 def test_a_grid_starts_again_in_the_same_order():
@@ -310,14 +382,21 @@ def test_a_grid_starts_again_in_the_same_order_whatever_has_been_told():
 
 
 def test_too_large_a_grid_is_refused_with_its_size():
-    with pytest.raises(ValueError, match="a grid of 46656 combinations is too large"):
+    with pytest.raises(
+        ValueError, match="a grid of 46656 combinations exceeds the maximum"
+    ):
         grid(functions.hartmann6.space, levels=6)
 
 
 # Evolution: who is changed
 
 YOUNGEST = 5
-PLAIN = bonas.Space(a=bonas.Choice(*"wxyz"), n=bonas.Int(0, 10), r=bonas.Float(0.0, 1.0), fixed=bonas.Int(2, 2))
+PLAIN = bonas.Space(
+    a=bonas.Choice(*"wxyz"),
+    n=bonas.Int(0, 10),
+    r=bonas.Float(0.0, 1.0),
+    fixed=bonas.Int(2, 2),
+)
 
 
 @pytest.fixture(scope="module")
@@ -352,13 +431,17 @@ def test_children_are_the_best_of_the_youngest_changed_in_one_parameter(lottery)
 
 
 def test_info_tells_children_from_random_points(lottery):
-    np.testing.assert_array_equal(lottery(1 / 3).info.random, [True] * YOUNGEST + [False] * (60 - YOUNGEST))
+    np.testing.assert_array_equal(
+        lottery(1 / 3).info.random, [True] * YOUNGEST + [False] * (60 - YOUNGEST)
+    )
 
 
 def test_nothing_but_failures_ends_in_random_points_and_is_reported(lottery):
     history = lottery(2.0)
     assert history.info.random.all()
-    np.testing.assert_array_equal(history.info.fallback, [0] * YOUNGEST + [1] * (60 - YOUNGEST))
+    np.testing.assert_array_equal(
+        history.info.fallback, [0] * YOUNGEST + [1] * (60 - YOUNGEST)
+    )
     assert len(np.unique(np.asarray(history.x), axis=0)) == 60
 
 
@@ -368,10 +451,16 @@ def test_the_first_points_of_evolution_are_those_of_random_search():
 
 @pytest.mark.slow
 def test_evolution_beats_random_search():
-    """A smooth function of six parameters, 100 evaluations, 100 seeds, in pairs: by more than five standard errors."""
+    """A smooth function of six parameters, 100 evaluations, 100 seeds, compared in pairs.
+
+    Better by more than five standard errors.
+    """
     problem, keys = functions.hartmann6, KEYS
     searches = random(problem.space), evolution(problem.space)
-    plain, evolved = (bonas.run_many(search, problem.objective, keys, 100).best[:, -1] for search in searches)
+    plain, evolved = (
+        bonas.run_many(search, problem.objective, keys, 100).best[:, -1]
+        for search in searches
+    )
     gain = np.asarray(plain - evolved)
     assert gain.mean() > 5 * gain.std(ddof=1) / np.sqrt(len(gain))
 
@@ -379,13 +468,20 @@ def test_evolution_beats_random_search():
 # Evolution: how it is changed
 
 
-MUTATE = jax.jit(jax.vmap(mutated, (None, None, 1, 1)))
+MUTATE = jax.jit(jax.vmap(mutate, (None, None, 1, 1)))
 
 
 def children(space, parent, step):
     """3000 mutations (3000, d) of one row."""
     chances = jax.random.uniform(jax.random.key(0), (2 * space.dim, 3000))
-    return np.asarray(MUTATE(space, parent, chances, step * jax.random.normal(jax.random.key(1), (space.dim, 3000))))
+    return np.asarray(
+        MUTATE(
+            space,
+            parent,
+            chances,
+            step * jax.random.normal(jax.random.key(1), (space.dim, 3000)),
+        )
+    )
 
 
 PARENT = jnp.array([1 / 3, 0.5, 0.5, 0.0])
@@ -419,7 +515,9 @@ def test_an_integer_at_the_end_of_its_range_moves_inwards(end, inside):
     parent = PARENT.at[1].set(end)
     rows = children(PLAIN, parent, 0.01)
     assert set(np.round(rows[:, 1] * 10)) == {10 * end, inside}
-    np.testing.assert_array_equal((np.abs(rows - parent[None, :]) > 1e-12).sum(axis=1), 1)  # never nowhere
+    np.testing.assert_array_equal(
+        (np.abs(rows - parent[None, :]) > 1e-12).sum(axis=1), 1
+    )  # never nowhere
 
 
 def test_a_real_number_takes_gaussian_steps_of_the_stated_size(family):
@@ -431,12 +529,14 @@ def test_a_real_number_takes_gaussian_steps_of_the_stated_size(family):
 def test_real_numbers_are_reflected_at_the_bounds():
     """From 0.1, a step of −0.3 leads to 0.2, of 1.1 to 0.8 and of −1.4 to 0.7."""
     space = bonas.Space(r=bonas.Float(0.0, 1.0))
-    rows = MUTATE(space, jnp.array([0.1]), jnp.full((2, 3), 0.5), jnp.array([[-0.3, 1.1, -1.4]]))
+    rows = MUTATE(
+        space, jnp.array([0.1]), jnp.full((2, 3), 0.5), jnp.array([[-0.3, 1.1, -1.4]])
+    )
     np.testing.assert_allclose(rows[:, 0], [0.2, 0.8, 0.7], atol=1e-12)
 
 
 def test_parameters_that_become_active_are_drawn_at_random():
-    """x2 and x3, where depth has just become 3: uniform by Kolmogorov-Smirnov; a false alarm once in 10⁶."""
+    """x2 and x3, once depth is 3, are uniform by Kolmogorov-Smirnov (false alarm rate 1e-6)."""
     shallow = jnp.array([0.0, 1.0, 0.5, 0.0, 0.0])
     rows = children(LAYERED, shallow, 1.0)
     grown = rows[rows[:, 0] == 1.0]

@@ -1,4 +1,4 @@
-"""Regularised evolution of the rows of a table."""
+"""Regularized evolution of the rows of a table."""
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,12 @@ import pytest
 import bonas
 from bonas.search import evolution
 
-FULL = bonas.Space(depth=bonas.Int(1, 2), a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0, when={"depth": 2}))
-TABLE = bonas.Listed(FULL, FULL.sample(jax.random.key(0), 200))
+FULL = bonas.Space(
+    depth=bonas.Int(1, 2),
+    a=bonas.Float(0.0, 1.0),
+    b=bonas.Float(0.0, 1.0, when={"depth": 2}),
+)
+TABLE = bonas.TableSpace(FULL, FULL.sample(jax.random.key(0), 200))
 ROWS = TABLE.rows
 STEPS, POPULATION = 40, 8
 KEYS = jax.random.split(jax.random.key(1), 20)
@@ -18,7 +22,9 @@ SEARCH = evolution(TABLE, population=POPULATION, tournament=4, step=0.1)
 
 def height(rows):
     """A bowl whose least value is in the deeper half; shallow rows are all higher."""
-    return (rows[:, 1] - 0.3) ** 2 + jnp.where(rows[:, 0] > 0.5, (rows[:, 2] - 0.6) ** 2, 0.4)
+    return (rows[:, 1] - 0.3) ** 2 + jnp.where(
+        rows[:, 0] > 0.5, (rows[:, 2] - 0.6) ** 2, 0.4
+    )
 
 
 VALUES = height(jnp.asarray(ROWS))
@@ -39,17 +45,20 @@ def test_no_row_is_asked_twice(histories):
 
 
 def test_only_the_first_population_is_random(histories):
-    np.testing.assert_array_equal(histories.info.random, jnp.broadcast_to(jnp.arange(STEPS) < POPULATION, (len(KEYS), STEPS)))
+    np.testing.assert_array_equal(
+        histories.info.random,
+        jnp.broadcast_to(jnp.arange(STEPS) < POPULATION, (len(KEYS), STEPS)),
+    )
 
 
 def test_children_are_better_than_chance(histories):
-    """A child is below the median row with probability ½ by chance: 640 children, whose share has a deviation of 0.02."""
+    """By chance half of 640 children would be below the median row, with deviation 0.02."""
     assert (histories.y[:, POPULATION:] < jnp.median(VALUES)).mean() > 0.6
 
 
 @pytest.mark.slow
 def test_a_child_is_the_nearest_row_that_was_not_tried():
-    """With one member and hardly any step the child is the nearest neighbour of its parent, unless the depth changed."""
+    """With one member and a tiny step the child is its parent's nearest neighbor at its depth."""
     alone = evolution(TABLE, population=1, tournament=1, step=1e-9)
     x = bonas.run(alone, look_up, jax.random.key(2), 12).x
     rows, same_depth = np.asarray(TABLE.row(x)), 0
@@ -64,13 +73,20 @@ def test_a_child_is_the_nearest_row_that_was_not_tried():
 
 @pytest.mark.slow
 def test_the_whole_table_can_be_searched():
-    small = bonas.Listed(FULL, ROWS[:12])
-    history = bonas.run(evolution(small, population=3), lambda key, u: small.row(u).astype(float), jax.random.key(0), 14)
+    small = bonas.TableSpace(FULL, ROWS[:12])
+    history = bonas.run(
+        evolution(small, population=3),
+        lambda key, u: small.row(u).astype(float),
+        jax.random.key(0),
+        14,
+    )
     assert len(np.unique(small.row(history.x[:12]))) == 12
     np.testing.assert_array_equal(history.info.exhausted, np.arange(14) >= 12)
 
 
 @pytest.mark.parametrize("wrong", [{"population": 0}, {"tournament": 0}, {"step": 0.0}])
 def test_settings_must_be_positive(wrong):
-    with pytest.raises(ValueError, match="population, tournament and step must be positive"):
+    with pytest.raises(
+        ValueError, match="population, tournament and step to be positive"
+    ):
         evolution(TABLE, **wrong)

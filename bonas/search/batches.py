@@ -1,0 +1,102 @@
+"""Evaluate the points of searches that ask for several points at a time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from bonas.search.objectives import Objective, evaluate_point, evaluate_points
+from bonas.search.search import AskInfo, Observation, Search
+
+Points = Float[Array, "q d"]
+Values = Float[Array, " q"]
+# Maps a state of the search and the report of its last ask to what a history records of them.
+Record = Callable[[Any, AskInfo], Any]
+
+
+def points_per_ask(search: Search, state: Any, evaluations: int) -> int:
+    """Return the number of points per ask, which must divide the number of evaluations.
+
+    It is the `batch` of the search, or the number of points that `ask` returns.
+    """
+    q = getattr(search, "batch", None)
+    if not isinstance(q, int):
+        points, _, _ = jax.eval_shape(search.ask, jax.random.key(0), state)
+        q = len(points)
+    if evaluations < 1 or evaluations % q:
+        raise ValueError(
+            f"expected a positive number of evaluations that is a multiple of {q}, the points per "
+            f"ask of this search; got {evaluations}"
+        )
+    return q
+
+
+def take_step(
+    search: Search,
+    objective: Objective,
+    key: PRNGKeyArray,
+    state: Any,
+    *,
+    batch: int,
+    sign: float,
+    record: Record | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Ask for points, evaluate them and tell them.
+
+    Args:
+        search: The search.
+        objective: A function of a key and a point.
+        key: A random key.
+        state: The state of the search.
+        batch: The points per ask.
+        sign: −1 to maximize.
+        record: What to record of the new state and the report of the ask.
+
+    Returns:
+        The new state, and fields of a `History` with one row per point.
+    """
+    ask_key, eval_key = jax.random.split(key)
+    points, state, info = search.ask(ask_key, state)
+    check_points(points, batch)
+    y, cost = evaluate(objective, eval_key, points)
+    state = tell_all(search, state, points, y if sign > 0.0 else -y, cost)
+    each = {"info": info, "record": None if record is None else record(state, info)}
+    repeated = jax.tree.map(lambda a: jnp.broadcast_to(a, (batch, *jnp.shape(a))), each)
+    return state, {"x": points, "y": y, "cost": cost, **repeated}
+
+
+def check_points(points: Points, q: int) -> None:
+    """Raise a ValueError unless `ask` returned q points."""
+    if len(points) != q:
+        raise ValueError(
+            f"the search has batch={q}, but its ask returned {len(points)} points"
+        )
+
+
+def evaluate(
+    objective: Objective, key: PRNGKeyArray, points: Points
+) -> tuple[Values, Values]:
+    """Return the values and costs of points."""
+    if len(points) > 1:
+        return evaluate_points(objective, key, points)
+    y, cost = evaluate_point(objective, key, points[0])
+    return y[None], cost[None]
+
+
+def tell_all(
+    search: Search, state: Any, points: Points, values: Values, costs: Values
+) -> Any:
+    """Tell a search the values of points in their order; return its new state."""
+
+    def tell(state: Any, row: tuple[Array, Array, Array]) -> tuple[Any, None]:
+        x, y, cost = row
+        observation = Observation(
+            x, y, step=jnp.asarray(0), cost=cost, ok=jnp.isfinite(y)
+        )
+        return search.tell(state, observation), None
+
+    if len(points) == 1:
+        return tell(state, (points[0], values[0], costs[0]))[0]
+    return jax.lax.scan(tell, state, (points, values, costs))[0]

@@ -1,0 +1,90 @@
+"""The capacity of a search's state, which its shapes tell."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import keystr, tree_leaves_with_path
+
+from bonas.search.search import Search
+
+# Capacities at which the shapes of a state are compared, to find those that depend on it.
+_PROBES = (16, 24)
+
+
+def paths_of(state: Any) -> list[str]:
+    """Return the paths of the leaves of a state."""
+    return [keystr(path) for path, _ in tree_leaves_with_path(state)]
+
+
+def match_state(
+    search: Search, paths: list[str], leaves: list[Any], *, runs: tuple[int, ...] = ()
+) -> tuple[Any, int | None]:
+    """Return the state of a search that has the given leaves, and its capacity.
+
+    The capacity is None if the shapes of states do not depend on it. What is static in the state,
+    such as a kernel, is that of the search.
+
+    Args:
+        search: The search.
+        paths: The paths of the leaves.
+        leaves: Arrays, each with the leading axes `runs`.
+        runs: The leading axes.
+
+    Raises:
+        ValueError: If the search does not have such states.
+    """
+    low, high = (_template(search, capacity) for capacity in _PROBES)
+    _check_paths(paths_of(low), paths)
+    shapes = [leaf.shape[len(runs) :] for leaf in leaves]
+    capacity = _capacity(jax.tree.leaves(low), jax.tree.leaves(high), shapes)
+    expected = low if capacity is None else _template(search, capacity)
+    leaves = [
+        _wrap_key(leaf, wanted.dtype)
+        for leaf, wanted in zip(leaves, jax.tree.leaves(expected), strict=True)
+    ]
+    for path, wanted, leaf in zip(
+        paths, jax.tree.leaves(expected), leaves, strict=True
+    ):
+        if (leaf.dtype, leaf.shape) != (wanted.dtype, (*runs, *wanted.shape)):
+            raise ValueError(
+                f"the state does not belong to this search: expected {path} to be {wanted.dtype}"
+                f"{[*runs, *wanted.shape]}; got {leaf.dtype}{list(leaf.shape)}"
+            )
+    return jax.tree.unflatten(jax.tree.structure(expected), leaves), capacity
+
+
+def _template(search: Search, capacity: int) -> Any:
+    """Return the shapes of a state with this capacity, without computing one."""
+    return jax.eval_shape(lambda key: search.init(key, capacity), jax.random.key(0))
+
+
+def _wrap_key(leaf: Any, dtype: Any) -> Any:
+    """Return random keys of which a file holds the numbers."""
+    is_key = jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    return jax.random.wrap_key_data(leaf) if is_key and leaf.dtype != dtype else leaf
+
+
+def _check_paths(expected: list[str], found: list[str]) -> None:
+    if expected == found:
+        return
+    lists = (expected, found)
+    single = [
+        path for each in lists for path in each if sum(path in x for x in lists) < 2
+    ]
+    raise ValueError(
+        "the state does not belong to this search: only one of them has "
+        f"{', '.join(single[:3]) or 'leaves in this order'}"
+    )
+
+
+def _capacity(
+    low: list[Any], high: list[Any], shapes: list[tuple[int, ...]]
+) -> int | None:
+    """Return the capacity at which a dimension that grows with it has the size that it has."""
+    for small, large, shape in zip(low, high, shapes, strict=True):
+        for a, b, n in zip(small.shape, large.shape, shape, strict=False):
+            if b > a:
+                slope = (_PROBES[1] - _PROBES[0]) / (b - a)
+                return max(int(_PROBES[0] + slope * (n - a)), 1)
+    return None

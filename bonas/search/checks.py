@@ -1,0 +1,100 @@
+"""Check the arguments of searches."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bonas.acquire import check_hashable
+from bonas.configuration import warn_about_single_precision
+from bonas.gp import Kernel, Prediction
+from bonas.search.search import Search
+from bonas.spaces import Space
+from bonas.surrogates import Surrogate
+
+
+def check_search(search: Any) -> None:
+    """Raise a ValueError unless the argument is a search."""
+    if not isinstance(search, Search):
+        raise ValueError(
+            "expected a search, such as bonas.bayes(space) or search.random(space); "
+            f"got {_describe(search)}"
+        )
+    check_space(search.space)
+    check_hashable(search, type(search).__name__)
+    if jnp.result_type(float) == jnp.float32:
+        warn_about_single_precision()
+
+
+def check_space(space: Any) -> None:
+    """Raise a ValueError unless the argument is a space."""
+    if not isinstance(space, Space):
+        raise ValueError(
+            "expected a space, such as bonas.Space(rate=bonas.Float(0.0, 1.0)); "
+            f"got {_describe(space)}"
+        )
+
+
+def check_key(key: Any) -> None:
+    """Raise a ValueError unless the argument is a random key or an array of keys."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or not (
+        jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32
+    ):
+        raise ValueError(
+            f"expected a key, such as jax.random.key(0); got {_describe(key)}"
+        )
+
+
+def check_surrogate(surrogate: Any) -> None:
+    """Raise a ValueError unless the argument is a surrogate."""
+    if isinstance(surrogate, Kernel):
+        raise ValueError(
+            "expected a surrogate, got a kernel: use surrogates.gp(kernel)"
+        )
+    if not isinstance(surrogate, Surrogate):
+        raise ValueError(
+            f"expected a surrogate, such as surrogates.gp(); got {_describe(surrogate)}"
+        )
+    check_hashable(surrogate, type(surrogate).__name__)
+
+
+def check_fitted(old: Any, new: Any) -> None:
+    """Raise a ValueError unless the states of `fit` and `init` have equal structure and shapes."""
+    message = "a surrogate's fit must return a state like that of its init"
+    before, tree = jax.tree_util.tree_flatten_with_path(old)
+    after, new_tree = jax.tree_util.tree_flatten_with_path(new)
+    if str(tree) != str(new_tree):
+        raise ValueError(f"{message}, {tree}; got {new_tree}")
+    for (path, leaf), (_, fitted) in zip(before, after, strict=True):
+        expected, found = _describe_array(leaf), _describe_array(fitted)
+        if expected != found:
+            name = jax.tree_util.keystr(path) or "the state"
+            raise ValueError(
+                f"{message}: expected {name} to be {expected}, got {found}"
+            )
+
+
+def check_prediction(prediction: Any, points: int) -> None:
+    """Raise a ValueError unless a surrogate predicts mean (s, m) and std (s, m) at m points."""
+    if isinstance(prediction, Prediction):
+        mean, std = map(jnp.shape, prediction)
+        if len(mean) == 2 and mean[1] == points and mean == std:
+            return
+        found = f"shapes {mean} and {std}"
+    else:
+        found = _describe(prediction)
+    raise ValueError(
+        f"expected a surrogate to predict gp.Prediction(mean, std) of shape (s, {points}) at "
+        f"{points} points, s being 1 or the number of hyperparameter samples; got {found}"
+    )
+
+
+def _describe_array(array: Any) -> str:
+    return f"{jnp.result_type(array).name}{list(jnp.shape(array))}"
+
+
+def _describe(value: Any) -> str:
+    """Return the representation of a value if it is short, else its type."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"a {type(value).__name__}"

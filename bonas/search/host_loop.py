@@ -1,0 +1,147 @@
+"""Minimize any Python function in a host loop, with a progress bar."""
+
+import math
+import operator
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from bonas.search.batches import check_points, points_per_ask
+from bonas.search.bayesian import bayes
+from bonas.search.checks import check_search
+from bonas.search.objectives import direction_sign
+from bonas.search.progress import progress_bar
+from bonas.search.result import Evaluation, Result, best_of, make_result
+from bonas.search.search import AskInfo, Observation, Search
+from bonas.spaces import Space
+
+
+def minimize(
+    objective: Callable[[dict[str, Any]], float],
+    space: Space,
+    *,
+    trials: int = 50,
+    seed: int = 0,
+    search: Search | None = None,
+    catch: tuple[type[Exception], ...] = (),
+    direction: str = "minimize",
+    progress: bool = True,
+) -> Result:
+    """Minimize objective(config) over a space.
+
+    Ctrl-C stops the search and returns the result so far.
+
+    Args:
+        objective: A Python function of a configuration that returns a number.
+        space: The space to search.
+        trials: The number of evaluations.
+        seed: The random seed of the search, an integer from 0 to 2^63 - 1.
+        search: Default: `bonas.bayes(space)`. The points of a batch are evaluated one after the
+            other; `trials` must be a multiple of the points per ask.
+        catch: Exceptions that count as a failed evaluation, as values that are not finite do;
+            others are raised.
+        direction: "minimize", or "maximize" to find the largest value.
+        progress: Whether to show a progress bar.
+    """
+    if not isinstance(space, Space):
+        raise ValueError(
+            f"expected a Space; pass a search as search=; got a {type(space).__name__}"
+        )
+    if trials < 1:
+        raise ValueError(f"expected trials to be at least 1; got {trials}")
+    chosen = bayes(space) if search is None else search
+    check_search(chosen)
+    if chosen.space != space:
+        raise ValueError("the search was made for another space")
+    sign = direction_sign(direction)
+    init_key, run_key = jax.random.split(jax.random.key(check_seed(seed)))
+    ask = jax.jit(chosen.ask)
+    tell = jax.jit(chosen.tell)
+    evaluations: list[Evaluation] = []
+    with progress_bar(trials, shown=progress) as update:
+        try:
+            state = jax.jit(chosen.init, static_argnums=1)(init_key, trials)
+            q = points_per_ask(chosen, state, trials)
+            for i in range(trials // q):
+                points, state, info = ask(
+                    jax.random.split(jax.random.fold_in(run_key, i))[0], state
+                )
+                check_points(points, q)
+                for x in points:
+                    evaluation = _evaluate(objective, space.decode(x), info, catch)
+                    evaluations.append(evaluation)
+                    state = tell(state, _observation(x, evaluation, sign))
+                    best = best_of(evaluations, sign)
+                    text = f"best {best.value:.6g}" if best else "all failed"
+                    update(len(evaluations), text)
+        except KeyboardInterrupt:
+            if not evaluations:
+                raise
+    return make_result(evaluations, state, direction)
+
+
+def check_seed(seed: Any) -> int:
+    """Return a seed as an int; raise a ValueError unless it is an integer from 0 to 2^63 - 1."""
+    try:
+        number = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**63:
+        raise ValueError(f"seed must be an integer from 0 to 2^63 - 1; got {seed!r}")
+    return number
+
+
+def _evaluate(
+    objective: Callable[[dict[str, Any]], float],
+    config: dict[str, Any],
+    info: AskInfo,
+    catch: tuple[type[Exception], ...],
+) -> Evaluation:
+    start = time.perf_counter()
+    value = float("nan")
+    error = ""
+    try:
+        value = _to_float(objective(dict(config)))
+    except catch as problem:
+        error = f"{type(problem).__name__}: {problem}"
+    dtype = jnp.result_type(float)
+    if not error and not abs(value) <= float(jnp.finfo(dtype).max):
+        is_too_large = math.isfinite(value)
+        error = f"the value was {value}" + f", too large for {dtype}" * is_too_large
+        value = float("nan")
+    return Evaluation(config, value, time.perf_counter() - start, error, info)
+
+
+def _to_float(value: Any) -> float:
+    try:
+        return float(value)
+    except TypeError as problem:
+        raise TypeError(
+            f"expected the objective to return a number; got {value!r}"
+        ) from problem
+
+
+def _observation(x: Array, evaluation: Evaluation, sign: float) -> Observation:
+    return make_observation(
+        x, sign * evaluation.value, evaluation.seconds, ok=not evaluation.error
+    )
+
+
+def make_observation(x: Array, value: float, cost: float, *, ok: bool) -> Observation:
+    """Return an observation with arrays in the precision of x, (d,).
+
+    A value that is too large for that precision, such as 1e300 in float32, becomes NaN, which a
+    search takes as a failure.
+    """
+    largest = float(jnp.finfo(x.dtype).max)
+    return Observation(
+        x,
+        jnp.asarray(value if abs(value) <= largest else math.nan, x.dtype),
+        step=jnp.asarray(0),
+        cost=jnp.asarray(min(cost, largest), x.dtype),
+        ok=jnp.asarray(ok),
+    )

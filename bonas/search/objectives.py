@@ -1,0 +1,184 @@
+"""Objectives: functions of a key and a point, or of a key and named parameters."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from bonas.spaces import Space
+
+# Maps a key and a point (d,), or a key and named parameters, to a value (), or to a value and a
+# cost.
+Objective = Callable[..., Any]
+# Factors that convert values to values to minimize.
+DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
+# Name of the argument that receives the active parameters.
+_ACTIVE = "active"
+
+
+@dataclass(frozen=True)
+class NamedObjective:
+    """An objective of points, made from one of named parameters; see `named_objective`."""
+
+    function: Objective
+    space: Space
+    arguments: tuple[str, ...]  # names of the arguments except the key
+
+    def __call__(self, key: PRNGKeyArray, u: Float[Array, " d"]) -> Any:
+        values: dict[str, Any] = dict(self.space.values(u))
+        if _ACTIVE not in values:
+            values[_ACTIVE] = dict(
+                zip(self.space.names, self.space.active(u), strict=True)
+            )
+        return self.function(key, **{name: values[name] for name in self.arguments})
+
+
+def named_objective(objective: Objective, space: Space) -> NamedObjective:
+    """Convert an objective of named parameters, such as f(key, rate, width), to one of points.
+
+    `run` and `run_many` do so automatically unless the names are ambiguous.
+
+    The objective receives the numbers that `Space.values` returns; for an option, its position. An
+    inactive parameter has its lowest value or first option, which the objective must ignore. An
+    objective with an argument `active` receives a dict of booleans, one per parameter; in a space
+    with a parameter of this name the argument is the parameter.
+
+    Args:
+        objective: A traceable function of a key and all parameters of the space, by name. Other
+            arguments need defaults. With `**rest` it need not name all parameters.
+        space: The space.
+    """
+    found = _arguments(objective)
+    if found is None:
+        raise ValueError(
+            "the objective must have arguments with names; wrap it in a function that has them"
+        )
+    if found.first in space.names:
+        raise ValueError(
+            f"the first argument of the objective must be a random key; got {found.first!r}, "
+            "which is a parameter"
+        )
+    known = {*space.names, _ACTIVE}
+    unknown = [name for name in found.required if name not in known]
+    if unknown:
+        raise ValueError(
+            f"the objective has an argument {unknown[0]!r}, but the space has the parameters "
+            f"{', '.join(space.names)}"
+        )
+    passed = {name for name in (*found.required, *found.optional) if name in known}
+    missing = [name for name in space.names if name not in passed]
+    if missing and not found.takes_rest:
+        raise ValueError(
+            f"the objective has no argument for the parameter {missing[0]!r}; add it, or **rest"
+        )
+    names = passed | set(missing)
+    return NamedObjective(objective, space, tuple(sorted(names)))
+
+
+def as_point_objective(objective: Objective, space: Space) -> Objective:
+    """Convert an objective of points or named parameters to an objective of points."""
+    if not callable(objective):
+        raise ValueError(
+            "expected the objective to be a function of a key and a point, or of a key and the "
+            f"parameters by name; got {objective!r}"
+        )
+    found = None if isinstance(objective, NamedObjective) else _arguments(objective)
+    if found is None:
+        return objective
+    decisive = found.required or found.optional[:1]
+    by_name = any(name in space.names for name in decisive) or (
+        found.takes_rest and not found.required
+    )
+    if found.takes_point and not by_name:
+        return objective
+    has_key = found.first not in space.names
+    if found.takes_point and found.required and not found.takes_rest and has_key:
+        raise ValueError(
+            f"the argument {found.required[0]!r} of the objective could be a point or the "
+            "parameter of this name. For the parameter, write objective(key, *, "
+            f"{found.required[0]}) or pass bonas.search.named_objective(objective, space); "
+            "for a point, rename the argument"
+        )
+    return named_objective(objective, space)
+
+
+def direction_sign(direction: str) -> float:
+    """Return the factor that converts values to values to minimize: 1 or −1."""
+    if direction not in DIRECTIONS:
+        raise ValueError(
+            f'expected direction to be "minimize" or "maximize"; got {direction!r}'
+        )
+    return DIRECTIONS[direction]
+
+
+def evaluate_point(
+    objective: Objective, key: PRNGKeyArray, x: Array
+) -> tuple[Array, Array]:
+    """Return the value and the cost at a point."""
+    outcome = objective(key, x)
+    value, cost = outcome if isinstance(outcome, tuple) else (outcome, 1.0)
+    value = jnp.asarray(value, x.dtype)
+    cost = jnp.asarray(cost, x.dtype)
+    if value.shape != () or cost.shape != ():
+        raise ValueError(
+            "expected the objective to return one number, or a value and its cost; "
+            f"got shapes {value.shape} and {cost.shape}"
+        )
+    return value, cost
+
+
+def evaluate_points(
+    objective: Objective, key: PRNGKeyArray, points: Float[Array, "q d"]
+) -> tuple[Float[Array, " q"], Float[Array, " q"]]:
+    """Return the values and costs of points, in sequence on a CPU and in parallel elsewhere."""
+
+    def evaluate(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        return evaluate_point(objective, *pair)
+
+    pairs = jax.random.split(key, len(points)), points
+    on_cpu = jax.default_backend() == "cpu"
+    values: tuple[Array, Array] = (
+        jax.lax.map(evaluate, pairs) if on_cpu else jax.vmap(evaluate)(pairs)
+    )
+    return values
+
+
+class _Arguments(NamedTuple):
+    """The arguments of an objective."""
+
+    first: str  # the key
+    required: tuple[str, ...]  # after the key
+    optional: tuple[str, ...]
+    takes_rest: bool  # whether there is **rest
+    takes_point: bool  # whether it can be called with a key and a point
+
+
+def _arguments(objective: Objective) -> _Arguments | None:
+    """Return the arguments of an objective, or None if they have no names."""
+    try:
+        signature = inspect.signature(objective)
+    except (TypeError, ValueError):
+        return None
+    arguments = list(signature.parameters.values())
+    after = [each for each in arguments if each.kind is not each.VAR_KEYWORD][1:]
+    kinds = {each.kind for each in after}
+    unnamed = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY}
+    if kinds & unnamed or not arguments or arguments[0].kind in unnamed:
+        return None
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        takes_point = False
+    else:
+        takes_point = True
+    return _Arguments(
+        first=arguments[0].name,
+        required=tuple(each.name for each in after if each.default is each.empty),
+        optional=tuple(each.name for each in after if each.default is not each.empty),
+        takes_rest=len(after) + 1 < len(arguments),
+        takes_point=takes_point,
+    )

@@ -1,0 +1,134 @@
+"""Output scales: increasing transformations of the values on which a search models them.
+
+The surrogate is fitted to standardized values on the new scale, and the acquisition is computed
+there. Given several scales, every ask uses the one with the highest evidence.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from bonas.data import Dataset, standardize
+from bonas.search.checks import check_fitted
+from bonas.surrogates import FitInfo, Surrogate
+
+# Maps data to data on the new scale and the sum () of the log derivatives at the observed values.
+OutputScale = Callable[[Dataset], tuple[Dataset, Array]]
+
+
+class ScaledFit(NamedTuple):
+    """A fit on the most probable output scale."""
+
+    data: Dataset  # standardized values on that scale
+    state: Any  # the surrogate's state on that scale
+    info: FitInfo
+    scale: Array  # () int: the position of the scale
+    states: Any  # (k, ...) the states on all k scales
+
+
+def plain(data: Dataset) -> tuple[Dataset, Float[Array, ""]]:
+    """Leave the values unchanged."""
+    return data, jnp.zeros((), data.y.dtype)
+
+
+def log(data: Dataset) -> tuple[Dataset, Float[Array, ""]]:
+    """Take logarithms, for positive values such as losses over several orders of magnitude.
+
+    Values of zero or less are masked.
+    """
+    positive = data.mask & (data.y > 0.0)
+    logs = jnp.log(jnp.where(positive, data.y, 1.0))
+    return data._replace(y=logs, mask=positive), -logs.sum()
+
+
+def tails(data: Dataset) -> tuple[Dataset, Float[Array, ""]]:
+    """Compress values above the median, for values with a heavy upper tail.
+
+    y becomes m + w log(1 + (y − m)/w), where m is the median and w the median minus the minimum.
+    Without it, a few huge values hide the differences between good points.
+    """
+    median, width = median_and_width(data)
+    above = data.mask & (data.y > median)
+    excess = jnp.log1p(jnp.where(above, data.y - median, 0.0) / width)
+    return data._replace(
+        y=jnp.where(above, median + width * excess, data.y)
+    ), -excess.sum()
+
+
+def median_and_width(data: Dataset) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Return m and w of `tails`; w is 1 if it would be 0."""
+    values = jnp.where(data.mask, data.y, jnp.nan)
+    median = jnp.nanmedian(values)
+    width = median - jnp.nanmin(values)
+    return median, jnp.where(width > 0.0, width, 1.0)
+
+
+# The scales that `bayes(output=)` accepts by name.
+OUTPUT_SCALES: dict[str, OutputScale] = {"plain": plain, "log": log, "tails": tails}
+
+
+def resolve_scales(
+    output: str | OutputScale | tuple[str | OutputScale, ...] | None, model: Surrogate
+) -> tuple[OutputScale, ...]:
+    """Return the scales that `bayes(output=)` names; by default plain and tails for a GP."""
+    if output is None:
+        output = ("plain", "tails") if model.has_evidence else "plain"
+    several = output if isinstance(output, tuple) else (output,)
+    for one in several:
+        if not callable(one) and not (isinstance(one, str) and one in OUTPUT_SCALES):
+            raise ValueError(
+                f"output must be one of {', '.join(OUTPUT_SCALES)}, a function of a "
+                f"Dataset, or a tuple of these; got {one!r}"
+            )
+    if len(several) > 1 and not model.has_evidence:
+        raise ValueError(
+            "this surrogate has no evidence to compare output scales; pass a single output scale"
+        )
+    return tuple(OUTPUT_SCALES[one] if isinstance(one, str) else one for one in several)
+
+
+def fit_scales(
+    scales: tuple[OutputScale, ...],
+    model: Surrogate,
+    key: PRNGKeyArray,
+    *,
+    data: Dataset,
+    states: Any,
+) -> ScaledFit:
+    """Fit the surrogate and choose the scale with the highest evidence.
+
+    The scales are fitted in turn, one per ask; the others are conditioned on the new data with
+    their last parameters. With two scales this halves the cost, and parameters are at most two
+    asks old.
+    """
+    k = len(scales)
+    scaled, log_slopes = zip(
+        *(_standardize_on(scale, data) for scale in scales), strict=True
+    )
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *scaled)
+    order = (data.size + jnp.arange(k)) % k  # the first is fitted
+    first, rest = (
+        jax.tree.map(lambda leaf: leaf[rows], (stacked, states))
+        for rows in (order[0], order[1:])
+    )
+    fitted, info = model.fit(key, *first)
+    check_fitted(first[1], fitted)
+    fits = jax.tree.map(lambda leaf: leaf[None], (fitted, info))
+    if k > 1:
+        inverse = jnp.argsort(order)
+        others = jax.vmap(model.refresh)(*rest)
+        fits = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[inverse], fits, others)
+    states, infos = fits
+    best = jnp.argmax(infos.log_density + jnp.stack(log_slopes))
+    data, fitted, info = jax.tree.map(lambda leaf: leaf[best], (stacked, states, infos))
+    return ScaledFit(data, fitted, info, best, states)
+
+
+def _standardize_on(scale: OutputScale, data: Dataset) -> tuple[Dataset, Array]:
+    """Return standardized values on a scale and the sum of log derivatives."""
+    warped, log_slope = scale(data)
+    standardized, _, std = standardize(warped)
+    return standardized, log_slope - warped.mask.sum() * jnp.log(std)

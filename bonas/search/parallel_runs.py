@@ -1,0 +1,154 @@
+"""Run many searches at once on all devices."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array
+
+from bonas.search.batches import Record
+from bonas.search.checks import check_key, check_search
+from bonas.search.history import History
+from bonas.search.objectives import Objective
+from bonas.search.progress import progress_bar
+from bonas.search.runs import run
+from bonas.search.search import Search
+from bonas.search.start_states import Known, read_known
+
+# The number of steps of the progress bar.
+_PARTS = 20
+
+
+def run_many(
+    search: Search,
+    objective: Objective,
+    keys: Array,
+    steps: int,
+    *,
+    direction: str = "minimize",
+    state: Any = None,
+    data: Known | None = None,
+    record: Record | None = None,
+    progress: bool = False,
+) -> History:
+    """Run a search once per key (k,), compiled once; leaves of the result are (k, ...).
+
+    The keys are distributed over all devices. A CPU device runs its keys in sequence, an
+    accelerator in parallel. See `run` for the other arguments.
+
+    Args:
+        search: The search.
+        objective: The objective.
+        keys: One random key per run.
+        steps: The number of evaluations of each run.
+        direction: "minimize" or "maximize".
+        state: The states (k, ...) of earlier runs, to continue them.
+        data: Known observations, from which all runs start.
+        record: What to record of the state and the `AskInfo` of every ask.
+        progress: Whether to run in about twenty parts and show a progress bar.
+    """
+    check_search(search)
+    check_key(keys)
+    if keys.ndim != 1 or not keys.size:
+        raise ValueError(
+            f"expected keys of shape (k,), as from jax.random.split(key, k); got {keys.shape}"
+        )
+    devices = jax.devices()
+    n = len(keys)
+    size = -(-n // _PARTS) if progress else n
+    size = -(-size // len(devices)) * len(devices) if n > 1 else 1
+    mesh = Mesh(np.array(devices[: min(size, len(devices))]), ("seeds",))
+    known = None if data is None else read_known(search.space, data)
+    padded = _pad((keys, state), n, size)
+    run_part = partial(
+        _run_part,
+        search,
+        objective,
+        known,
+        steps=steps,
+        direction=direction,
+        record=record,
+        mesh=mesh,
+    )
+    if not progress:
+        first = jax.tree.map(lambda leaf: leaf[0], padded)
+        history: History = jax.tree.map(lambda leaf: leaf[:n], run_part(first))
+        return history
+    parts = []
+    with progress_bar(n, unit="runs") as update:
+        for i in range(-(-n // size)):
+            part = jax.tree.map(lambda leaf, i=i: leaf[i], padded)
+            parts.append(jax.block_until_ready(run_part(part)))
+            update(min(len(parts) * size, n), "")
+    histories: History = jax.tree.map(
+        lambda *leaves: jnp.concatenate(leaves)[:n], *parts
+    )
+    return histories
+
+
+def _pad(tree: Any, n: int, size: int) -> Any:
+    """Cut the leading axis n of all leaves into parts of equal size.
+
+    Copies of the last entry fill the last part, so that all parts have the same shape.
+    """
+    lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(tree)}
+    if lengths != {(n,)}:
+        raise ValueError(
+            f"expected a state of each of the {n} runs: leaves with a leading axis of this length"
+        )
+    rows = jnp.minimum(jnp.arange(-(-n // size) * size), n - 1)
+    return jax.tree.map(
+        lambda leaf: leaf[rows].reshape(-1, size, *leaf.shape[1:]), tree
+    )
+
+
+@partial(jax.jit, static_argnames=("objective", "steps", "direction", "record", "mesh"))
+def _run_part(
+    search: Search,
+    objective: Objective,
+    known: Any,
+    starts: tuple[Array, Any],
+    *,
+    steps: int,
+    direction: str,
+    record: Record | None,
+    mesh: Mesh,
+) -> History:
+    """Run one part of the keys and states (size, ...)."""
+
+    def run_one(start: tuple[Array, Any], known: Any) -> History:
+        key, state = start
+        return run(
+            search,
+            objective,
+            key,
+            steps,
+            direction=direction,
+            state=state,
+            data=known,
+            record=record,
+        )
+
+    def run_all(starts: tuple[Array, Any], known: Any) -> History:
+        on_cpu = mesh.devices.flat[0].platform == "cpu"
+        one = partial(run_one, known=known)
+        histories: History = (
+            jax.lax.map(one, starts) if on_cpu else jax.vmap(one)(starts)
+        )
+        return histories
+
+    if mesh.size == 1:
+        return run_all(starts, known)
+    spec = PartitionSpec("seeds")
+    sharded = jax.shard_map(
+        run_all,
+        mesh=mesh,
+        in_specs=(spec, PartitionSpec()),
+        out_specs=spec,
+        check_vma=False,
+    )
+    histories: History = sharded(starts, known)
+    return histories

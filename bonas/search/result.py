@@ -1,0 +1,81 @@
+"""The result of `bonas.minimize`: all evaluations and the best one."""
+
+import math
+from typing import Any, NamedTuple
+
+from bonas.search.objectives import direction_sign
+from bonas.search.run_files import PathLike
+from bonas.search.saved_runs import load_result, save_result
+from bonas.search.search import AskInfo, Search
+
+
+class Evaluation(NamedTuple):
+    """One evaluation of the objective."""
+
+    config: dict[str, Any]
+    value: float  # NaN if it failed
+    seconds: float
+    error: str  # why it failed; empty if it did not
+    info: AskInfo  # how the point was chosen
+
+
+class Result(NamedTuple):
+    """The result of minimizing or maximizing a Python function."""
+
+    config: dict[str, Any] | None  # the best; None if every evaluation failed
+    value: (
+        float  # its value; infinite if every evaluation failed, negative if maximizing
+    )
+    evaluations: list[Evaluation]  # in order
+    state: Any  # the final state of the search
+    direction: str = "minimize"
+
+    def __str__(self) -> str:
+        failed = sum(bool(evaluation.error) for evaluation in self.evaluations)
+        suffix = f", {failed} of them failed" if failed else ""
+        return f"{self.value:g} at {self.config} after {len(self.evaluations)} evaluations{suffix}"
+
+    def save(self, path: PathLike) -> None:
+        """Write the result to a file of arrays and JSON, without pickle.
+
+        The file can be read by `Result.load`. Of options that are not None, a boolean, a number, a
+        string or a tuple of these, such as classes, the file holds the name.
+        """
+        save_result(path, self._asdict())
+
+    @classmethod
+    def load(cls, path: PathLike, search: Search | None = None) -> "Result":
+        """Read a result that was saved.
+
+        Args:
+            path: The file.
+            search: The search that made it, such as `bonas.bayes(space)` if `minimize` was called
+                without one. It is needed to restore the state, which is None without it, and
+                options that are stored by name.
+
+        Raises:
+            ValueError: If the file is not a saved result, is damaged, was written by a newer
+                version, or is not of this search.
+        """
+        rows, direction, state = load_result(path, search)
+        return make_result([Evaluation(**row) for row in rows], state, direction)
+
+
+def make_result(evaluations: list[Evaluation], state: Any, direction: str) -> Result:
+    """Return the result of some evaluations."""
+    sign = direction_sign(direction)
+    best = best_of(evaluations, sign)
+    config = None if best is None else best.config
+    value = sign * math.inf if best is None else best.value
+    return Result(config, value, evaluations, state, direction)
+
+
+def best_of(evaluations: list[Evaluation], sign: float = 1.0) -> Evaluation | None:
+    """Return the first of the best successful evaluations; None if all failed.
+
+    Args:
+        evaluations: The evaluations.
+        sign: −1 if the largest value is the best.
+    """
+    successful = (evaluation for evaluation in evaluations if not evaluation.error)
+    return min(successful, key=lambda evaluation: sign * evaluation.value, default=None)

@@ -1,0 +1,277 @@
+"""What a model knows after a run: predictions and draws in the units of the objective."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtri
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from bonas.data import Dataset, standardize
+from bonas.gp import Prediction
+from bonas.search.bayesian import Bayes, impute_failures
+from bonas.search.capacities import paths_of
+from bonas.search.history import History
+from bonas.search.objectives import direction_sign
+from bonas.search.observations import (
+    Observations,
+    add_observation,
+    empty_observations,
+)
+from bonas.search.result import Result
+from bonas.search.scale_inverses import invert_scale
+from bonas.search.search import Observation
+from bonas.surrogates import FitInfo, replicate
+
+# Fits in sequence, each starting from the last, so that the hyperparameters reach an optimum.
+_FITS = 5
+# Nodes of the integrals over a standard normal variable. They reach far up because values on the
+# log scale have heavy upper tails.
+_NODES = np.arange(-10.0, 30.0, 0.05)
+# Each halves the interval of a quantile.
+_HALVINGS = 60
+
+
+class RunPosterior(NamedTuple):
+    """The posterior of an objective after a run; see `posterior`.
+
+    It is a pytree: its methods may be called inside jitted functions.
+    """
+
+    search: Bayes
+    data: Dataset  # the minimized values
+    scale: Array  # () int: the position of the most probable output scale
+    mean: Array  # () of the values on that scale, before they were standardized
+    std: Array  # () likewise
+    state: Any  # the fitted state of the surrogate
+    sign: Array  # () −1 if the values were maximized
+    info: FitInfo  # of the last fit
+
+    def predict(self, x: Any) -> Prediction:
+        """Return mean (m,) and standard deviation (m,) of the objective, without its noise.
+
+        Args:
+            x: Points (m, d), or a list of configurations.
+        """
+        found: Prediction = _predict(self, _points(self, x))
+        return found
+
+    def quantile(self, x: Any, q: float) -> Float[Array, " m"]:
+        """Return a quantile (m,) of the objective, such as the median for q = 0.5.
+
+        Args:
+            x: Points (m, d), or a list of configurations.
+            q: A probability between 0 and 1.
+        """
+        if not 0.0 < q < 1.0:
+            raise ValueError(f"expected q to be between 0 and 1; got {q}")
+        found: Array = _quantile(self, _points(self, x), q)
+        return found
+
+    def sample(self, key: PRNGKeyArray, x: Any, k: int) -> Float[Array, "k m"]:
+        """Draw k joint samples of the objective at some points, without its noise.
+
+        Args:
+            key: A random key.
+            x: Points (m, d), or a list of configurations.
+            k: The number of draws.
+        """
+        points = _points(self, x)
+        draws = self.search.surrogate.sample(key, self.state, points, k)
+        return self.values(draws)
+
+    def values(self, standardized: Array) -> Array:
+        """Return values of the objective from values that the surrogate models."""
+        scaled = self.mean + self.std * standardized
+        branches = [invert_scale(scale, self.data) for scale in self.search.scales]
+        if len(branches) == 1:
+            found: Array = self.sign * branches[0](scaled)
+        else:
+            found = self.sign * jax.lax.switch(self.scale, branches, scaled)
+        return found
+
+
+def posterior(
+    search: Bayes, run: Any, *, direction: str = "minimize", seed: int = 0
+) -> RunPosterior:
+    """Fit the model of a search to all evaluations of a run.
+
+    Of the output scales of the search, the most probable is used. Failed evaluations are treated as
+    the search treats them. Of many runs, use `jax.vmap`.
+
+    Args:
+        search: A Bayesian search. The run may be that of another search of the same space, such as
+            a random one.
+        run: A History, a Result of `minimize`, or a state of a search.
+        direction: "maximize" if a given state is that of a search that maximizes; a History and a
+            Result know.
+        seed: The random seed of the fit, for surrogates that are random.
+
+    Returns:
+        The posterior, with the methods `predict`, `quantile` and `sample`.
+    """
+    if not isinstance(search, Bayes):
+        raise ValueError(
+            "expected a Bayesian search, such as bonas.bayes(space), whose model can be fitted to "
+            f"the run of any search; got {type(search).__name__}"
+        )
+    sign: Any = direction_sign(direction)
+    state = run
+    if isinstance(run, Result):
+        state, sign = run.state, direction_sign(run.direction)
+    elif isinstance(run, History):
+        state = run.state
+        sign = 1.0 if run.sign is None else run.sign
+    observations = getattr(state, "observations", None)
+    if observations is None and isinstance(run, History):
+        observations = _observations_of(run)
+    if not isinstance(observations, Observations):
+        raise ValueError(
+            "expected a History, a Result with its state, or a state with observations; got "
+            f"{type(run).__name__}"
+        )
+    _check_observations(search, observations)
+    for scale in search.scales:
+        invert_scale(scale, observations.data)  # raises a ValueError if it has none
+    model = _start(search, observations, getattr(state, "model", None))
+    fitted: RunPosterior = _fit(
+        search, observations, model, jnp.asarray(sign), jax.random.key(seed)
+    )
+    return fitted
+
+
+@jax.jit
+def _fit(
+    search: Bayes, observations: Observations, states: Any, sign: Array, key: Array
+) -> RunPosterior:
+    """Fit every output scale and keep the most probable."""
+    data = observations.data
+    if search.failures == "worst":
+        data = impute_failures(observations)
+    scaled, means, stds, slopes = scale_all(search, data)
+
+    def fit(pair: tuple[Dataset, Any]) -> tuple[Any, Any]:
+        def again(state: Any, key: Array) -> tuple[Any, Any]:
+            return search.surrogate.fit(key, pair[0], state)
+
+        state, infos = jax.lax.scan(again, pair[1], jax.random.split(key, _FITS))
+        return state, jax.tree.map(lambda leaf: leaf[-1], infos)
+
+    states, infos = jax.lax.map(fit, (scaled, states))
+    best = jnp.asarray(0)
+    if len(search.scales) > 1:
+        best = jnp.argmax(jnp.nan_to_num(infos.log_density + slopes, nan=-jnp.inf))
+    mean, std, state, info = jax.tree.map(
+        lambda leaf: leaf[best], (means, stds, states, infos)
+    )
+    return RunPosterior(search, data, best, mean, std, state, sign, info)
+
+
+def scale_all(search: Bayes, data: Dataset) -> tuple[Dataset, Array, Array, Array]:
+    """Return standardized data, means, deviations and log derivatives on all output scales."""
+    found = []
+    for scale in search.scales:
+        warped, slope = scale(data)
+        standardized, mean, std = standardize(warped)
+        slope = slope - warped.mask.sum() * jnp.log(std)
+        found.append((standardized, mean, std, slope))
+    stacked: tuple[Dataset, Array, Array, Array] = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), *found
+    )
+    return stacked
+
+
+def _start(search: Bayes, observations: Observations, model: Any) -> Any:
+    """Return states of the surrogate to start from: those of the search, if they are its own."""
+    capacity, d = observations.data.x.shape
+    fresh = replicate(search.surrogate.init(capacity, d, 1), len(search.scales))
+    leaves = jax.tree.leaves(model)
+    shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(fresh)]
+    if paths_of(model) != paths_of(fresh) or shapes != [
+        (leaf.shape, leaf.dtype) for leaf in leaves
+    ]:
+        return fresh
+    return jax.tree.unflatten(jax.tree.structure(fresh), leaves)
+
+
+def _observations_of(history: History) -> Observations:
+    """Return the evaluations of a history whose state does not hold them."""
+    if history.y.ndim != 1:
+        raise ValueError("expected one run; use jax.vmap over many runs")
+    cost = jnp.ones_like(history.y) if history.cost is None else history.cost
+
+    def add(observations: Observations, row: Any) -> tuple[Observations, None]:
+        x, y, cost = row
+        return add_observation(observations, Observation(x, y, cost=cost)), None
+
+    start = empty_observations(*history.x.shape)
+    return jax.lax.scan(add, start, (history.x, history.losses, cost))[0]
+
+
+def _check_observations(search: Bayes, observations: Observations) -> None:
+    data = observations.data
+    if data.size.ndim:
+        raise ValueError("expected one run; use jax.vmap over many runs")
+    if data.x.shape[1] != search.space.dim:
+        raise ValueError(
+            f"the run has points of {data.x.shape[1]} columns; the space of the search has "
+            f"{search.space.dim}"
+        )
+    if not isinstance(data.mask, jax.core.Tracer) and not data.mask.any():
+        raise ValueError("no evaluation of this run has succeeded")
+
+
+def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:
+    """Return points (m, d) of the space from rows or configurations."""
+    space = posterior.search.space
+    if isinstance(x, Sequence) and x and isinstance(x[0], Mapping):
+        x = jnp.stack([space.encode(config) for config in x])
+    if jnp.ndim(x) != 2:
+        raise ValueError(
+            f"expected points of shape (m, {space.dim}) or a list of configurations; got "
+            f"{type(x).__name__} of shape {jnp.shape(x)}"
+        )
+    space.check(x)
+    return space.snap(x)
+
+
+@jax.jit
+def _predict(posterior: RunPosterior, x: Float[Array, "m d"]) -> Prediction:
+    """Integrate values over the standardized prediction, a mixture of normal distributions."""
+    mean, std = posterior.search.surrogate.predict(posterior.state, x)
+    center = posterior.values(mean)
+
+    def add(moments: tuple[Array, Array], node: Array) -> tuple[Any, None]:
+        gap = posterior.values(mean + std * node) - center
+        weight = norm.pdf(node) * (_NODES[1] - _NODES[0])
+        first, second = moments
+        return (first + weight * gap, second + weight * gap**2), None
+
+    nothing = jnp.zeros_like(mean)
+    nodes = jnp.asarray(_NODES, mean.dtype)
+    (first, second), _ = jax.lax.scan(add, (nothing, nothing), nodes)
+    total = (center + first).mean(axis=0, keepdims=True)
+    variance = (second - first**2 + (center + first - total) ** 2).mean(axis=0)
+    return Prediction(total[0], jnp.sqrt(jnp.maximum(variance, 0.0)))
+
+
+@jax.jit
+def _quantile(posterior: RunPosterior, x: Float[Array, "m d"], q: Array) -> Array:
+    """Return a quantile of the mixture by bisection; scales are increasing."""
+    mean, std = posterior.search.surrogate.predict(posterior.state, x)
+    std = jnp.maximum(std, jnp.finfo(std.dtype).tiny)
+    level = jnp.where(posterior.sign > 0.0, q, 1.0 - q)
+    each = mean + std * ndtri(level)
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        below = norm.cdf((middle[None, :] - mean) / std).mean(axis=0) < level
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    ends = each.min(axis=0), each.max(axis=0)
+    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, ends)
+    return posterior.values(0.5 * (low + high))

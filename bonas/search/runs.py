@@ -1,0 +1,69 @@
+"""Run complete searches as pure functions of a random key."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from bonas.search.batches import Record, points_per_ask, take_step
+from bonas.search.checks import check_key, check_search
+from bonas.search.history import History, make_history
+from bonas.search.objectives import Objective, as_point_objective, direction_sign
+from bonas.search.search import Search
+from bonas.search.start_states import Known, start_state
+
+
+def run(
+    search: Search,
+    objective: Objective,
+    key: PRNGKeyArray,
+    steps: int,
+    *,
+    direction: str = "minimize",
+    state: Any = None,
+    data: Known | None = None,
+    record: Record | None = None,
+) -> History:
+    """Run a complete search; a pure, jittable function of its key.
+
+    A search that asks for q points at a time is asked `steps / q` times.
+
+    Args:
+        search: The search.
+        objective: A traceable function of a key and a point (d,), or of a key and all parameters
+            by name; see `bonas.search.named_objective`. It returns a value, or a value and its cost
+            for acquisitions that use it. A value that is not finite is a failed evaluation.
+        key: A random key.
+        steps: The number of evaluations, including the initial ones; a multiple of the points per
+            ask.
+        direction: "minimize" or "maximize". The history has the objective's own values; inside,
+            searches minimize.
+        state: The state of an earlier run, to continue it. The history has the new evaluations
+            only; see `History.followed_by`. With the key of the earlier run, the points are those
+            of one longer run, up to rounding. If its state has no field `observations`, use
+            another key: this one would repeat the keys of its steps.
+        data: Known observations (x, y) to start from: points (m, d) or a list of configurations,
+            and their values (m,), NaN where the evaluation failed; possibly also their costs (m,).
+            They count as initial points, and are not in the history.
+        record: A function of the state and the `AskInfo` of every ask, such as
+            `bonas.search.model_record(search)`. What it returns is stacked in `history.record`.
+    """
+    check_search(search)
+    check_key(key)
+    objective = as_point_objective(objective, search.space)
+    sign = direction_sign(direction)
+    init_key, run_key = jax.random.split(key)
+    start, known = start_state(
+        search, init_key, steps, state=state, data=data, sign=sign
+    )
+    q = points_per_ask(search, start, steps)
+
+    def step(state: Any, i: Array) -> tuple[Any, Any]:
+        step_key = jax.random.fold_in(run_key, i)
+        return take_step(
+            search, objective, step_key, state, batch=q, sign=sign, record=record
+        )
+
+    state, rows = jax.lax.scan(step, start, jnp.arange(steps // q) + known // q)
+    return make_history(rows, state, sign)

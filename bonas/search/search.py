@@ -1,0 +1,133 @@
+"""The interface of searches, their observations and their reports."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
+
+from bonas.spaces import Space
+
+
+class _Observation(NamedTuple):
+    x: Array
+    y: Array
+    step: Array
+    cost: Array
+    ok: Array
+
+
+class Observation(_Observation):
+    """The result of one evaluation; mostly `Observation(x, y)` is enough.
+
+    Args:
+        x: A point (d,) of the space: within the unit cube, 0 in inactive columns.
+        y: The value (); ignored if not ok.
+        step: The checkpoint reached; 0 without checkpoints.
+        cost: Seconds or steps spent.
+        ok: Whether the evaluation succeeded. Default: whether y is finite.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, x: Any, y: Any, step: Any = 0, cost: Any = 1.0, ok: Any = ...
+    ) -> "Observation":
+        return super().__new__(
+            cls, x, y, step, cost, jnp.isfinite(y) if ok is ... else ok
+        )
+
+
+# Reasons for deviating from the configured strategy; `AskInfo.fallback` is a position in this
+# tuple. The last one is used by `bonas.curves` only.
+FALLBACKS = (
+    "none",
+    "no evaluation has succeeded yet: a random point",
+    "the fit was not finite: the last good hyperparameters were kept",
+    "the model's scores were not finite: a random network",
+)
+
+
+class AskInfo(NamedTuple):
+    """Diagnostics of an ask, including every fallback."""
+
+    acquisition: Array  # () score of the point; NaN if none was computed
+    flat: Array  # () bool: the acquisition did not distinguish the candidates
+    jitter: Array  # () added to the diagonal of a covariance; 0 if none was needed
+    # () bool: the fit reached an optimum, or its chain did not diverge
+    converged: Array
+    # () int: candidates with better scores skipped as already evaluated
+    duplicates: Array
+    exhausted: Array  # () bool: no new point is left, or no capacity for a new network
+    random: Array  # () bool: the point is from the initial design, or random
+    fallback: Array  # () int: position in FALLBACKS
+    output: Array  # () int: position of the output scale on which values were modeled
+
+
+def ask_info(like: Array, **fields: ArrayLike) -> AskInfo:
+    """Return an AskInfo with the given fields in the precision of `like`.
+
+    Other fields have the values of an ask without a computation or a problem.
+    """
+    real = like.dtype
+    whole = jnp.arange(1).dtype
+    dtypes: list[Any] = [real, bool, real, bool, whole, bool, bool, whole, whole]
+    default: Any = AskInfo._make([jnp.nan, 0, 0, True, 0, 0, 0, 0, 0])
+    return AskInfo(*map(jnp.asarray, default._replace(**fields), dtypes))
+
+
+def merge_infos(infos: AskInfo) -> AskInfo:
+    """Merge the reports (q,) of the points of a batch into one."""
+    merged: AskInfo = jax.tree.map(lambda field: field.max(axis=0), infos)
+    return merged._replace(converged=infos.converged.all(axis=0))
+
+
+# The points (q, d) of an ask, or the point (d,) of a batch's step; the new state; the report.
+AskResult = tuple[Array, Any, AskInfo]
+
+
+class Search:
+    """A strategy that proposes points of a space and learns from their values.
+
+    A search is a frozen dataclass with the field `space`: its settings are fields and its behavior
+    is methods. It is static, equal and hashable by value, and may be passed to any jitted function;
+    subclasses are registered with JAX automatically. What changes is in the state, a pytree whose
+    shapes depend only on the capacity.
+    """
+
+    space: Space
+    # Training steps up to each checkpoint, if the search advances networks between checkpoints.
+    steps: tuple[int, ...] | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        jax.tree_util.register_static(cls)
+
+    def init(self, key: PRNGKeyArray, capacity: int) -> Any:
+        """Return the initial state, with space for `capacity` points."""
+        raise NotImplementedError
+
+    def ask(self, key: PRNGKeyArray, state: Any) -> AskResult:
+        """Return the next points (q, d); they are pending in the new state."""
+        raise NotImplementedError
+
+    def tell(self, state: Any, observation: Observation) -> Any:
+        """Return the state with one more observation; observations may come in any order."""
+        raise NotImplementedError
+
+    def grow(self, state: Any, fresh: Any) -> Any:
+        """Return the content of `state` at the larger capacity of `fresh`.
+
+        Args:
+            state: The state to grow.
+            fresh: `init(key, capacity)` with the key of the initial `state`.
+        """
+        return jax.tree.map(_overwrite, fresh, state)
+
+
+def _overwrite(new: Array, old: Array) -> Array:
+    """Write `old` over the first entries of `new`."""
+    if new.shape == old.shape:
+        return old
+    return new.at[tuple(slice(n) for n in old.shape)].set(old)

@@ -1,0 +1,187 @@
+"""Wrong arguments give error messages that name what was expected."""
+
+from dataclasses import fields
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import bonas
+from bonas import acquire, gp, surrogates
+from bonas.problems import functions
+from bonas.search import random
+
+CAMEL = functions.six_hump_camel
+KEY = jax.random.key(0)
+MODEL = surrogates.linear()
+
+
+def first_suggestion(surrogate):
+    """Trace a search up to its first fit."""
+    search = bonas.bayes(CAMEL.space, surrogate=surrogate, initial=2, output="plain")
+    jax.eval_shape(lambda: bonas.run(search, CAMEL.objective, KEY, 3))
+
+
+def test_a_kernel_is_not_a_surrogate():
+    with pytest.raises(ValueError, match=r"got a kernel: use surrogates.gp\(kernel\)"):
+        bonas.bayes(CAMEL.space, surrogate=gp.matern52())
+
+
+@pytest.mark.parametrize(
+    "given", ["gp", surrogates.gp, 0], ids=["name", "function", "zero"]
+)
+def test_a_name_or_a_function_is_not_a_surrogate(given):
+    with pytest.raises(
+        ValueError, match=r"expected a surrogate, such as surrogates.gp\(\); got"
+    ):
+        bonas.bayes(CAMEL.space, surrogate=given)
+
+
+@pytest.mark.parametrize(
+    "given", ["random", bonas.bayes, random], ids=["name", "bayes", "random"]
+)
+def test_a_name_or_a_function_is_not_a_search(given, tmp_path):
+    words = r"expected a search, such as bonas.bayes\(space\)"
+    with pytest.raises(ValueError, match=words):
+        bonas.minimize(lambda config: 0.0, CAMEL.space, search=given)
+    with pytest.raises(ValueError, match=words):
+        bonas.run(given, CAMEL.objective, KEY, 3)
+    with pytest.raises(ValueError, match=words):
+        bonas.run_many(given, CAMEL.objective, KEY[None], 3)
+    with pytest.raises(ValueError, match=words):
+        bonas.Study(tmp_path / "runs.db", CAMEL.space, search=given)
+    assert not (tmp_path / "runs.db").exists()
+
+
+def test_a_dict_is_not_a_space(tmp_path):
+    words = r"expected a space, such as bonas.Space\(.*\); got \{'rate': 1\}"
+    for make in (bonas.bayes, bonas.search.turbo, bonas.search.add_gp_ucb):
+        with pytest.raises(ValueError, match=words):
+            make({"rate": 1})
+    with pytest.raises(ValueError, match=words):
+        bonas.run(random({"rate": 1}), CAMEL.objective, KEY, 3)
+    with pytest.raises(ValueError, match=words):
+        bonas.Study(tmp_path / "runs.db", {"rate": 1})
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: surrogates.gp(noise=np.array(0.1)), "GaussianProcess.noise"),
+        (lambda: surrogates.gp(samples=jnp.array(3)), "GaussianProcess.samples"),
+        (
+            lambda: surrogates.last_layer(learning_rate=np.array(0.1)),
+            "LastLayer.learning_rate",
+        ),
+    ],
+)
+def test_an_array_as_a_setting_of_a_surrogate_is_named(make, name):
+    with pytest.raises(TypeError, match=f"{name} must be hashable, .* got "):
+        bonas.bayes(CAMEL.space, surrogate=make())
+
+
+def test_an_array_as_a_setting_of_a_search_is_named():
+    search = bonas.search.evolution(CAMEL.space, population=np.array(3))
+    with pytest.raises(TypeError, match=r"Evolution.population must be hashable"):
+        bonas.run(search, CAMEL.objective, KEY, 3)
+    search = bonas.bayes(
+        CAMEL.space, acquisition=acquire.max_value_entropy(minima=np.array(4))
+    )
+    with pytest.raises(TypeError, match=r"Bayes.acquisition.minima must be hashable"):
+        bonas.run(search, CAMEL.objective, KEY, 3)
+
+
+def test_widths_and_groups_may_be_arrays():
+    assert surrogates.ensemble(widths=np.array([4, 4])) == surrogates.ensemble(
+        widths=(4, 4)
+    )
+    groups = np.array([[0], [1]])
+    assert surrogates.additive(groups) == surrogates.additive([[0], [1]])
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (
+            {"maximizer": "refined"},
+            "expected a maximizer, such as acquire.gradient_ascent",
+        ),
+        ({"pending": "believer"}, "expected pending to be a function"),
+        ({"output": ["plain", "log"]}, "output must be one of"),
+        ({"surrogate": surrogates.gp(mean=0.5)}, "expected a mean, such as gp.zero"),
+    ],
+)
+def test_a_wrong_setting_is_refused_when_the_search_is_made(setting, words):
+    with pytest.raises(ValueError, match=words):
+        bonas.bayes(CAMEL.space, **setting)
+
+
+def test_a_kernel_needs_a_function():
+    with pytest.raises(TypeError, match="value must be a function of params"):
+        gp.Kernel(prior={"scale": dist.HalfNormal(1.0)}, value=1.0)
+
+
+def test_a_number_is_not_a_key():
+    search = random(CAMEL.space)
+    for call in (bonas.run, bonas.run_many):
+        with pytest.raises(
+            ValueError, match=r"expected a key, such as jax.random.key\(0\); got 5"
+        ):
+            call(search, CAMEL.objective, 5, 3)
+
+
+def test_keys_of_the_old_kind_still_run():
+    assert bonas.run(
+        random(CAMEL.space), CAMEL.objective, jax.random.PRNGKey(0), 3
+    ).y.shape == (3,)
+
+
+def with_method(name, method):
+    """Return MODEL with one method replaced, by a subclass."""
+    changed = type("Changed", (type(MODEL),), {name: method})
+    return changed(
+        **{field.name: getattr(MODEL, field.name) for field in fields(MODEL)}
+    )
+
+
+@pytest.mark.parametrize(
+    "predict",
+    [
+        lambda self, state, x: MODEL.predict(state, x).mean,
+        lambda self, state, x: gp.Prediction(jnp.zeros(len(x)), jnp.ones(len(x))),
+        lambda self, state, x: gp.Prediction(
+            jnp.zeros((1, len(x))), jnp.ones((2, len(x)))
+        ),
+    ],
+    ids=["no prediction", "one axis", "unequal"],
+)
+def test_predictions_of_another_shape_are_refused(predict):
+    words = (
+        r"expected a surrogate to predict gp.Prediction\(mean, std\) of shape \(s, 3\)"
+    )
+    with pytest.raises(ValueError, match=words):
+        first_suggestion(with_method("predict", predict))
+
+
+def test_a_fit_that_changes_the_shape_of_its_state_is_refused():
+    def fit(self, key, data, state):
+        def double(leaf):
+            return jnp.concatenate([leaf, leaf]) if jnp.ndim(leaf) else leaf
+
+        return jax.tree.map(double, state), None
+
+    words = "fit must return a state like that of its init: expected .* to be .*, got"
+    with pytest.raises(ValueError, match=words):
+        first_suggestion(with_method("fit", fit))
+
+
+def test_a_fit_that_returns_another_kind_of_state_is_refused():
+    def fit(self, key, data, state):
+        return (1.0, 2.0), None
+
+    with pytest.raises(
+        ValueError, match="fit must return a state like that of its init"
+    ):
+        first_suggestion(with_method("fit", fit))

@@ -1,0 +1,199 @@
+"""Objectives by name, and values to be maximized."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bonas
+from bonas import plots
+from bonas.search import named_objective, random
+
+SPACE = bonas.Space(
+    depth=bonas.Int(1, 2),
+    rate=bonas.Float(1e-4, 1.0, log=True),
+    width=bonas.Int(4, 64, log=True, when={"depth": (">=", 2)}),
+    kind=bonas.Choice("x", "y"),
+)
+ALONE = bonas.Space(rate=bonas.Float(0.0, 1.0))
+SEARCH = random(SPACE)
+KEY = jax.random.key(0)
+
+
+def of_points(key, u):
+    values = SPACE.values(u)
+    second = jnp.where(values["depth"] >= 2, values["width"], 0)
+    return jnp.log(values["rate"]) + second + 100 * values["kind"]
+
+
+def by_name(key, depth, rate, width, kind):
+    return jnp.log(rate) + jnp.where(depth >= 2, width, 0) + 100 * kind
+
+
+def with_defaults(key, kind, depth, rate, *, width, weight=100):
+    return by_name(key, depth, rate, width, 0) + weight * kind
+
+
+def with_mask(key, rate, kind, width, active, **rest):
+    assert set(rest) == {"depth"}
+    assert set(active) == set(SPACE.names)
+    return jnp.log(rate) + jnp.where(active["width"], width, 0) + 100 * kind
+
+
+def with_rest(key, **values):
+    return by_name(key, **values)
+
+
+class Method:
+    def __call__(self, key, depth, rate, width, kind):
+        return by_name(key, depth, rate, width, kind)
+
+
+def values_of(objective, space=SPACE):
+    return np.asarray(bonas.run(random(space), objective, KEY, 6).y)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        by_name,
+        with_defaults,
+        with_mask,
+        with_rest,
+        Method(),
+        jax.jit(by_name),
+        partial(with_defaults, weight=100),
+        named_objective(by_name, SPACE),
+        lambda key, u, scale=1.0: scale * of_points(key, u),
+        lambda *arguments: of_points(*arguments),
+        lambda key, u, /: of_points(key, u),
+        lambda key, u, rate=None: of_points(key, u),
+    ],
+)
+def test_parameters_by_name_are_those_of_the_point(objective):
+    np.testing.assert_array_equal(values_of(objective), values_of(of_points))
+
+
+def test_inactive_parameters_have_their_lowest_value():
+    def lowest(key, width, active, **rest):
+        return jnp.where(active["width"], 4, width)
+
+    assert (values_of(lowest) == 4.0).all()
+
+
+def test_a_parameter_called_active_is_a_parameter():
+    space = bonas.Space(active=bonas.Float(2.0, 3.0), rate=bonas.Float(0.0, 1.0))
+    values = values_of(lambda key, active, rate: active, space)
+    assert ((values >= 2.0) & (values <= 3.0)).all()
+
+
+def test_one_parameter_by_name():
+    expected = bonas.run(random(ALONE), lambda key, u: u[0], KEY, 6)
+    for objective in (
+        lambda key, *, rate: rate,
+        named_objective(lambda key, rate: rate, ALONE),
+        lambda key, rate=None: rate,
+        lambda key, row: row[0],
+    ):
+        np.testing.assert_array_equal(values_of(objective, ALONE), expected.y)
+
+
+@pytest.mark.parametrize(
+    ("space", "objective", "match"),
+    [
+        (ALONE, lambda key, rate: rate, "could be a point or the parameter"),
+        (SPACE, lambda key, rate: rate, r"write objective\(key, \*, rate\)"),
+        (SPACE, lambda key, depth, rate, kind: rate, "no argument for .* 'width'"),
+        (SPACE, lambda key, rate, widht: rate, "argument 'widht', but the space has"),
+        (SPACE, lambda depth, rate, width, kind: rate, "first argument .* random key"),
+        (ALONE, lambda rate: rate, "first argument .* random key"),
+        (SPACE, lambda key: 0.0, "no argument for the parameter 'depth'"),
+        (SPACE, 3.0, "expected the objective to be a function"),
+    ],
+)
+def test_objectives_that_are_not_clear_are_refused(space, objective, match):
+    with pytest.raises(ValueError, match=match):
+        bonas.run(random(space), objective, KEY, 2)
+
+
+def test_equal_named_objectives_are_equal():
+    assert named_objective(by_name, SPACE) == named_objective(by_name, SPACE)
+    assert hash(named_objective(by_name, SPACE)) == hash(
+        named_objective(by_name, SPACE)
+    )
+    with pytest.raises(ValueError, match="arguments with names"):
+        named_objective(lambda *arguments: 0.0, SPACE)
+
+
+# Maximizing
+
+
+def accuracy(key, u):
+    return jnp.where(u[3] < 0.5, jnp.nan, u[1])
+
+
+def test_maximizing_is_minimizing_the_negative():
+    search = bonas.search.evolution(SPACE, population=3)
+    most = bonas.run(search, accuracy, KEY, 12, direction="maximize")
+    least = bonas.run(search, lambda key, u: -accuracy(key, u), KEY, 12)
+    for found, expected in (
+        (most.x, least.x),
+        (most.y, -least.y),
+        (most.best, -least.best),
+        (most.losses, least.y),
+        (most.best_index, least.best_index),
+        (most.best_value, -least.best_value),
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert np.isnan(most.y).any()
+    assert most.best_value == np.nanmax(most.y)
+    assert most.best_config(SPACE) == SPACE.decode(most.x[np.nanargmax(most.y)])
+
+
+def test_many_runs_are_maximized():
+    keys = jax.random.split(KEY, 3)
+    many = bonas.run_many(SEARCH, accuracy, keys, 8, direction="maximize")
+    np.testing.assert_array_equal(many.best_value, np.nanmax(many.y, axis=1))
+    np.testing.assert_array_equal(many.best[:, -1], many.best_value)
+    np.testing.assert_array_equal(many.sign, [-1.0] * 3)
+    one = bonas.run(SEARCH, accuracy, keys[1], 8, direction="maximize")
+    np.testing.assert_array_equal(many.y[1], one.y)
+    nothing = bonas.run_many(
+        SEARCH, lambda key, u: jnp.nan, keys, 3, direction="maximize"
+    )
+    assert (nothing.best_value == -np.inf).all()
+
+
+def test_minimize_can_maximize():
+    settings = {"trials": 8, "search": SEARCH, "progress": False}
+    most = bonas.minimize(
+        lambda config: config["rate"], SPACE, direction="maximize", **settings
+    )
+    least = bonas.minimize(lambda config: -config["rate"], SPACE, **settings)
+    assert most.value == max(each.value for each in most.evaluations) == -least.value
+    assert most.config == least.config
+    data = [each.state.observations.data.y for each in (most, least)]
+    np.testing.assert_array_equal(*data)
+    failed = bonas.minimize(
+        lambda config: float("nan"), SPACE, direction="maximize", **settings
+    )
+    assert failed.value == -float("inf")
+    assert failed.config is None
+
+
+@pytest.mark.parametrize("runner", [bonas.run, bonas.run_many])
+def test_other_directions_are_refused(runner):
+    keys = KEY if runner is bonas.run else KEY[None]
+    with pytest.raises(ValueError, match="got 'max'"):
+        runner(SEARCH, accuracy, keys, 2, direction="max")
+
+
+def test_regret_of_maximized_runs_is_below_the_optimum():
+    keys = jax.random.split(KEY, 3)
+    many = bonas.run_many(SEARCH, lambda key, u: u[1], keys, 6, direction="maximize")
+    ax = plots.efficiency({"random": many}, optimum=1.0, spread="quartiles")
+    shown = ax.get_lines()[0].get_ydata()
+    np.testing.assert_allclose(shown, 1.0 - np.median(many.best, axis=0))
+    assert "optimum − best" in ax.get_ylabel()
