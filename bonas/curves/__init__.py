@@ -1,0 +1,33 @@
+"""Learning curves: models that predict them, and searches that stop training early."""
+
+from bonas.curves.bayesian_curves import CurveSearch as CurveSearch
+from bonas.curves.bayesian_curves import curve_search as curve_search
+from bonas.curves.complete_training import FullTraining as FullTraining
+from bonas.curves.complete_training import full_training as full_training
+from bonas.curves.curve_model import CurveModel as CurveModel
+from bonas.curves.curve_model import PartialCurves as PartialCurves
+from bonas.curves.curve_runs import CurveHistory as CurveHistory
+from bonas.curves.curve_runs import run_curves as run_curves
+from bonas.curves.curve_runs import run_curves_many as run_curves_many
+from bonas.curves.final_value import GPARState as GPARState
+from bonas.curves.final_value import GPARSurrogate as GPARSurrogate
+from bonas.curves.final_value import gpar_surrogate as gpar_surrogate
+from bonas.curves.freeze_thaw_gp import FreezeThaw as FreezeThaw
+from bonas.curves.freeze_thaw_gp import FreezeThawState as FreezeThawState
+from bonas.curves.freeze_thaw_gp import freeze_thaw as freeze_thaw
+from bonas.curves.gpar_covariance import last_covariance as last_covariance
+from bonas.curves.gpar_curve_model import Autoregressive as Autoregressive
+from bonas.curves.gpar_curve_model import AutoregressiveState as AutoregressiveState
+from bonas.curves.gpar_curve_model import autoregressive as autoregressive
+from bonas.curves.gpar_fit import fit_layers as fit_layers
+from bonas.curves.gpar_fit import log_predictive as log_predictive
+from bonas.curves.gpar_layers import GPARPosterior as GPARPosterior
+from bonas.curves.gpar_model import GPAR as GPAR
+from bonas.curves.gpar_model import gpar as gpar
+from bonas.curves.halving import SuccessiveHalving as SuccessiveHalving
+from bonas.curves.halving import hyperband as hyperband
+from bonas.curves.halving import successive_halving as successive_halving
+from bonas.curves.halving import top_k as top_k
+from bonas.curves.power_laws import PowerLaw as PowerLaw
+from bonas.curves.power_laws import PowerLawState as PowerLawState
+from bonas.curves.power_laws import power_law as power_law

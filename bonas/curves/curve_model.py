@@ -1,0 +1,113 @@
+"""The interface of learning-curve models, and the fit that they have in common."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from bonas.data import Dataset
+from bonas.half_capacity import call_on_half
+from bonas.infer import Info, Target, all_finite, choose, maximize
+from bonas.surrogates import FitInfo
+
+
+class PartialCurves(NamedTuple):
+    """The observed beginnings of the learning curves of m networks."""
+
+    y: Array  # (m, c) values at the checkpoints
+    mask: Array  # (m, c) bool: observed; False from the first missing checkpoint on
+
+
+@runtime_checkable
+class CurveModel(Protocol):
+    """A model of learning curves: values of networks at c checkpoints of training.
+
+    Implement it as a frozen dataclass registered with `jax.tree_util.register_static`, so that
+    it can be passed to jitted functions.
+    """
+
+    def init(
+        self,
+        capacity: int,
+        d: int,
+        times: Float[Array, " c"],
+    ) -> Any:
+        """Return a state of the right shape before any data.
+
+        Args:
+            capacity: Number of rows of the data.
+            d: Number of columns of x.
+            times: Share of the whole training at each checkpoint.
+        """
+        ...
+
+    def fit(
+        self,
+        key: PRNGKeyArray,
+        data: Dataset,
+        state: Any,
+    ) -> tuple[Any, FitInfo]:
+        """Fit the model to curves (n, c), starting from the last state."""
+        ...
+
+    def sample(
+        self,
+        key: PRNGKeyArray,
+        state: Any,
+        x: Float[Array, "m d"],
+        observed: PartialCurves,
+        k: int,
+    ) -> Float[Array, "k m c"]:
+        """Draw k continuations of the curves of m networks, jointly and without noise.
+
+        The observed beginnings must have been among the data of the last fit.
+        """
+        ...
+
+
+def fit_parameters(
+    key: PRNGKeyArray,
+    posterior_of: Callable[..., Target],
+    data: Dataset,
+    last: Any,
+    steps: int,
+    *rest: Any,
+) -> tuple[Any, FitInfo]:
+    """Maximize a posterior density over parameters, starting from the last ones.
+
+    Args:
+        key: Random key.
+        posterior_of: Function (data, *rest) -> the posterior of the parameters.
+        data: Learning curves, or values derived from them.
+        last: Unconstrained parameters of the last fit.
+        steps: Number of evaluations of the density.
+        *rest: Further arguments of `posterior_of`.
+
+    Returns:
+        The new unconstrained parameters, and a report. The last parameters are kept if the new ones
+        or their density are not finite.
+    """
+
+    def optimize(
+        data: Dataset, key: PRNGKeyArray, last: Any, *rest: Any
+    ) -> tuple[Any, Info]:
+        return maximize(key, posterior_of(data, *rest).maximizing, last, steps=steps)
+
+    z, info = call_on_half(
+        optimize,
+        data,
+        key,
+        last,
+        *rest,
+    )
+    finite = all_finite((z, info.log_density))
+    z = choose(finite, jax.tree.map(lambda leaf: leaf[0], z), last)
+    report = FitInfo(
+        log_density=info.log_density.mean(),
+        converged=finite & (info.accept > 0.0).all(),
+        finite=finite,
+        jitter=jnp.zeros((), info.log_density.dtype),
+    )
+    return z, report

@@ -1,0 +1,306 @@
+"""Complete searches on learning curves as pure functions of a key, with a budget of steps."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
+
+from bonas.curves.training_record import (
+    TrainingRecord,
+    add_checkpoint,
+    check_steps,
+    checkpoints_reached,
+    empty_record,
+    find_row,
+)
+from bonas.search import Observation, Search
+
+# (key, x (d,), step ()) -> the value at that checkpoint
+CurveObjective = Callable[[Array, Array, Array], Array]
+
+# Default capacity in networks; it is larger if the budget trains more than half of them to the end.
+# The cost of the models grows with its cube.
+_NETWORKS = 128
+
+
+class CurveHistory(NamedTuple):
+    """History of a run: one row each time a network is trained to its next checkpoint.
+
+    Rows after the end repeat `spent` and `best`, with step −1 and y NaN.
+    """
+
+    x: Array  # (k, d) the network
+    step: Array  # (k,) int: position of the checkpoint it was trained to
+    y: Array  # (k,) its value there
+    cost: Array  # (k,) int: training steps to get there
+    spent: Array  # (k,) int: training steps so far
+    # (k,) lowest final value of complete networks; infinite before the first
+    best: Array
+    state: Any  # final state of the search
+    started: Array  # () int: networks started
+    # () bool: the capacity, not the space or the budget, limited the number of networks
+    full: Array
+
+
+class _Run(NamedTuple):
+    """The carry of a run."""
+
+    state: Any
+    record: TrainingRecord  # record of the run; the row number of a network determines its key
+    x: Array  # (k, d)
+    step: Array  # (k,) int
+    y: Array  # (k,)
+    cost: Array  # (k,) int
+    asks: Array  # () int: asks so far
+    advances: Array  # () int: advances so far
+    over: Array  # () bool
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """The static part of a run."""
+
+    search: Search
+    objective: CurveObjective
+    steps: tuple[int, ...]
+    budget: int
+    capacity: int
+
+    @property
+    def rows(self) -> int:
+        """Largest number of advances within the budget, if the cheapest ones come first."""
+        total = 0
+        left = self.budget
+        for cost in sorted(np.diff(self.steps, prepend=0).tolist()):
+            affordable = min(self.capacity, left // cost)
+            total += affordable
+            left -= affordable * cost
+        return total
+
+
+def run_curves(
+    search: Search,
+    objective: CurveObjective,
+    steps: ArrayLike | Sequence[int],
+    key: PRNGKeyArray,
+    budget: int | float,
+    *,
+    networks: int | None = None,
+) -> CurveHistory:
+    """Run a search that spends at most `budget` training steps; a pure, jittable function.
+
+    The run ends with the first advance that exceeds the budget, or when no network is left.
+
+    Args:
+        search: Made by `curve_search`, `full_training`, `successive_halving`, `hyperband` or
+            `top_k`, with the same steps.
+        objective: Traceable function (key, x (d,), step ()) -> value at that checkpoint; NaN if
+            training has diverged. A network has the same key at all its checkpoints.
+        steps: Training steps up to each checkpoint, increasing.
+        key: Random key.
+        budget: Total number of training steps.
+        networks: Largest number of networks to start (default: 128, or twice the number that the
+            budget trains to the end if that is more; at most the size of the space). If it
+            limits the run, `CurveHistory.full` is true.
+    """
+    steps, budget = _check_run(search, steps, budget)
+    capacity = _capacity(search, steps, budget, networks)
+    setting = _Setting(
+        search,
+        objective,
+        steps,
+        budget,
+        capacity,
+    )
+    init_key, ask_key, network_key = jax.random.split(key, 3)
+    start = _start(setting, init_key)
+
+    def ask(run: _Run) -> _Run:
+        points, state, info = search.ask(
+            jax.random.fold_in(ask_key, run.asks), run.state
+        )
+        run = run._replace(
+            state=state,
+            asks=run.asks + 1,
+            over=info.exhausted,
+        )
+        return jax.lax.scan(partial(_advance, setting, network_key), run, points)[0]
+
+    def unfinished(run: _Run) -> Array:
+        return ~run.over & (run.advances < setting.rows)
+
+    return _history(setting, jax.lax.while_loop(unfinished, ask, start))
+
+
+def _start(setting: _Setting, key: PRNGKeyArray) -> _Run:
+    """Return the carry before the first ask."""
+    rows = setting.rows
+    d = setting.search.space.dim
+    zeros = jnp.zeros(rows, int)
+    return _Run(
+        state=setting.search.init(key, setting.capacity),
+        record=empty_record(setting.capacity, d, len(setting.steps)),
+        x=jnp.zeros((rows, d)),
+        step=zeros - 1,
+        y=jnp.full(rows, jnp.nan),
+        cost=zeros.astype(_costs(setting).dtype),
+        asks=jnp.asarray(0),
+        advances=jnp.asarray(0),
+        over=jnp.asarray(False),
+    )
+
+
+def _advance(
+    setting: _Setting,
+    network_key: PRNGKeyArray,
+    run: _Run,
+    x: Array,
+) -> tuple[_Run, None]:
+    """Train the network at x to its next checkpoint, unless the run has ended."""
+    row = find_row(run.record, x)
+    step = checkpoints_reached(run.record)[row]
+    cost = _costs(setting)[step]
+    too_many = row >= setting.capacity
+    over = run.over | too_many | (run.cost.sum() + cost > setting.budget)
+
+    def train(run: _Run) -> _Run:
+        key = jax.random.fold_in(network_key, row)
+        y = jnp.asarray(setting.objective(key, x, step), x.dtype)
+        cost_value = cost.astype(x.dtype)
+        observation = Observation(
+            x=x,
+            y=y,
+            step=step,
+            cost=cost_value,
+            ok=jnp.isfinite(y),
+        )
+        return run._replace(
+            state=setting.search.tell(run.state, observation),
+            record=add_checkpoint(run.record, observation),
+            x=run.x.at[run.advances].set(x),
+            step=run.step.at[run.advances].set(step),
+            y=run.y.at[run.advances].set(y),
+            cost=run.cost.at[run.advances].set(cost),
+            advances=run.advances + 1,
+        )
+
+    return jax.lax.cond(over, lambda run: run, train, run)._replace(over=over), None
+
+
+def _history(setting: _Setting, run: _Run) -> CurveHistory:
+    """Return the history of a finished run."""
+    final = (run.step == len(setting.steps) - 1) & jnp.isfinite(run.y)
+    started = run.record.data.size
+    possible = min(setting.search.space.size, setting.budget // setting.steps[0])
+    return CurveHistory(
+        x=run.x,
+        step=run.step,
+        y=run.y,
+        cost=run.cost,
+        spent=jnp.cumsum(run.cost),
+        best=jax.lax.cummin(jnp.where(final, run.y, jnp.inf)),
+        state=run.state,
+        started=started,
+        full=(started >= setting.capacity) & (setting.capacity < possible),
+    )
+
+
+def _costs(setting: _Setting) -> Array:
+    """Return the training steps (c,) from each checkpoint to the next."""
+    return jnp.asarray(np.diff(setting.steps, prepend=0))
+
+
+def run_curves_many(
+    search: Search,
+    objective: CurveObjective,
+    steps: ArrayLike | Sequence[int],
+    keys: PRNGKeyArray,
+    budget: int | float,
+    *,
+    networks: int | None = None,
+) -> CurveHistory:
+    """Run a search once per key in sequence, compiled once; leaves (len(keys), ...).
+
+    See `run_curves` for the arguments.
+    """
+    if keys.ndim != 1 or not keys.size:
+        raise ValueError(
+            f"expected keys of shape (k,), as jax.random.split(key, k) returns; got {keys.shape}"
+        )
+    return _run_each(
+        search,
+        objective,
+        *_check_run(search, steps, budget),
+        keys,
+        networks,
+    )
+
+
+@partial(jax.jit, static_argnames=("objective", "steps", "budget", "networks"))
+def _run_each(
+    search: Search,
+    objective: CurveObjective,
+    steps: tuple[int, ...],
+    budget: int,
+    keys: Array,
+    networks: int | None,
+) -> CurveHistory:
+    def run(key: Array) -> CurveHistory:
+        return run_curves(
+            search,
+            objective,
+            steps,
+            key,
+            budget,
+            networks=networks,
+        )
+
+    return jax.lax.map(run, keys)
+
+
+def _check_run(
+    search: Search,
+    steps: ArrayLike | Sequence[int],
+    budget: int | float,
+) -> tuple[tuple[int, ...], int]:
+    """Return steps and budget as integers.
+
+    Raises:
+        ValueError: If the steps differ from those of the search or the budget is not whole.
+    """
+    found = check_steps(steps)
+    if search.steps is not None and search.steps != found:
+        raise ValueError(
+            f"the search has checkpoints at {search.steps} training steps, the run at {found}: "
+            "use the same steps"
+        )
+    if not float(budget).is_integer():
+        raise ValueError(
+            f"budget must be a whole number of training steps; got {budget}"
+        )
+    return found, int(budget)
+
+
+def _capacity(
+    search: Search,
+    steps: tuple[int, ...],
+    budget: int,
+    networks: int | None,
+) -> int:
+    """Return the largest number of networks to start."""
+    if budget < steps[-1]:
+        raise ValueError(
+            f"budget must train at least one network, {steps[-1]} training steps; got {budget}"
+        )
+    if networks is not None and networks < 1:
+        raise ValueError(f"networks must be at least 1; got {networks}")
+    most = networks or max(_NETWORKS, 2 * (budget // steps[-1]))
+    size = search.space.size
+    return min(most, budget // steps[0], most if math.isinf(size) else int(size))
