@@ -1,4 +1,4 @@
-"""Figures of searches: how good they are as they go on, and what one of them chose."""
+"""Figures of searches: best values over time, and the configurations that one run chose."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,11 +8,22 @@ import numpy as np
 from jax.typing import ArrayLike
 from matplotlib.axes import Axes
 
-from bonas.plots.look import BLACK, BLUE, COLOURS, ORANGE, draw_band, panels_of, plain, scale_axis, whole_ticks
-from bonas.plots.runs import best_so_far, rows_and_values
+from bonas.plots.runs import best_so_far, is_maximized, points_and_values
+from bonas.plots.style import (
+    BLACK,
+    BLUE,
+    COLORS,
+    ORANGE,
+    draw_band,
+    hide_frame,
+    integer_ticks,
+    scale_axis,
+    stacked_panels,
+)
 from bonas.spaces import Space
 
-_STYLES = ("-", "--", ":", "-.")  # once the colours are used up
+# Line styles of the methods after the first eight, when the colors repeat.
+_LINE_STYLES = ("-", "--", ":", "-.")
 _SPREADS = {"quartiles": "median and quartiles", "error": "mean ± standard error"}
 
 
@@ -25,103 +36,192 @@ def efficiency(
     spread: str = "quartiles",
     logarithmic: bool | None = None,
 ) -> Axes:
-    """The best value so far against evaluations, or seconds: one line and one band a method.
+    """Plot the best value so far over evaluations or seconds: a line and a band per method.
 
-    curves: for every method the best value so far (seeds, steps), or what has it: a History, a Study or what `minimise`
-        returns, or a list of these, one a seed. Steps at which some run has no finite value yet are left out.
-    optimum: where given, the regret is drawn, value − optimum, on a logarithmic scale unless `logarithmic` says otherwise;
-        values at or below the optimum fall off its bottom.
-    seconds: when each evaluation ended, since its run began, shaped as the curves. A curve holds its value until the next
-        evaluation ends, and after the last; it begins when every run of the method has ended one.
-    spread: "quartiles" for the median with the quartiles over seeds, "error" for the mean ± one standard error.
+    Args:
+        curves: The runs of each method: best values (seeds, steps), a History, a Study, a result of
+            `minimize`, or a list of studies or results. Steps without a finite value in every run
+            are omitted.
+        ax: Axes to draw into (default: a new figure).
+        optimum: If given, plot the regret, value − optimum. Values at or below the optimum cannot
+            be shown on the logarithmic scale.
+        seconds: For every method the end time of each evaluation, from the start of its run, in the
+            shape of the curve. A curve holds its value until the next evaluation ends,
+            and starts when every run has one.
+        spread: "quartiles" for the median and quartiles over seeds, "error" for the mean ± one
+            standard error.
+        logarithmic: Whether the y axis is logarithmic (default: if the optimum is given).
     """
     if not curves:
-        raise ValueError("curves is empty: there is nothing to draw")
+        raise ValueError("expected curves of at least one method; got an empty mapping")
     if spread not in _SPREADS:
-        raise ValueError(f"spread is one of {', '.join(_SPREADS)}; got {spread!r}")
-    drawn = {}
-    for name, given in curves.items():
-        values = _curve(name, given) - (optimum or 0.0)
+        raise ValueError(f"spread must be one of {', '.join(_SPREADS)}; got {spread!r}")
+    lines = {}
+    for name, runs in curves.items():
+        values = _best_values(name, runs)
+        if optimum is not None:
+            values = optimum - values if is_maximized(runs) else values - optimum
         times = np.arange(1, values.shape[1] + 1)
-        drawn[name] = (times, values) if seconds is None else _in_time(values, _seconds(name, seconds, values.shape))
+        if seconds is not None:
+            times, values = _hold_values(
+                values, _end_times(name, seconds, values.shape)
+            )
+        lines[name] = (times, values)
     ax = ax or plt.subplots(layout="constrained")[1]
-    for i, (name, (times, values)) in enumerate(drawn.items()):
-        look = {"label": name, "color": COLOURS[i % 8], "linestyle": _STYLES[i // 8 % 4]}
-        draw_band(ax, times, _summary(values, spread), look, stepped=seconds is not None)
+    for i, (name, (times, values)) in enumerate(lines.items()):
+        linestyle = _LINE_STYLES[i // len(COLORS) % len(_LINE_STYLES)]
+        style = {
+            "label": name,
+            "color": COLORS[i % len(COLORS)],
+            "linestyle": linestyle,
+        }
+        draw_band(
+            ax,
+            times,
+            _summarize(values, spread),
+            style,
+            stepped=seconds is not None,
+        )
     if logarithmic or (logarithmic is None and optimum is not None):
         ax.set_yscale("log")
     if seconds is None:
-        whole_ticks(ax)
+        integer_ticks(ax)
     ax.set_xlabel("evaluations" if seconds is None else "seconds")
-    ax.set_ylabel("best value so far" if optimum is None else "regret: best value so far − optimum")
-    ax.legend(title=f"{_SPREADS[spread]} of {_counted([len(values) for _, values in drawn.values()])}", frameon=False)
-    return plain(ax)
+    ax.set_ylabel(_value_label(optimum, any(map(is_maximized, curves.values()))))
+    runs_text = _count_runs([len(values) for _, values in lines.values()])
+    ax.legend(title=f"{_SPREADS[spread]} of {runs_text}", frameon=False)
+    return hide_frame(ax)
 
 
-def _curve(name: str, given: Any) -> np.ndarray:
-    """The best values so far (seeds, steps) of one method."""
-    values = best_so_far(given)
+def choices(
+    history: Any,
+    space: Space,
+    *,
+    axes: Sequence[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """Plot the configurations of one run over evaluations, one panel per parameter.
+
+    New best values are orange and failed evaluations crosses. Inactive parameters have no point.
+
+    Args:
+        history: A History, a Study, or a result of `minimize`.
+        space: The space that was searched.
+        axes: One per parameter (default: a new figure).
+    """
+    rows, y = points_and_values(history, space)
+    if rows.ndim != 2 or rows.shape[1] != space.dim:
+        raise ValueError(
+            f"expected the history of one run, with x of shape (steps, {space.dim}); "
+            f"got x of shape {rows.shape}"
+        )
+    panels = stacked_panels(axes, (1,) * space.dim)
+    active = np.asarray(space.active(rows))
+    steps = np.arange(1, len(y) + 1)
+    groups = _group_evaluations(y)
+    for i, (name, parameter) in enumerate(space.parameters.items()):
+        values = np.asarray(parameter.value(rows[:, i]))
+        for members, marker, color, label in groups:
+            shown = members & active[:, i]
+            style: dict[str, Any] = {"color": color, "markersize": 4, "label": label}
+            panels[i].plot(steps[shown], values[shown], marker, **style)
+        panels[i].set_ylabel(name)
+        scale_axis(panels[i], "y", parameter)
+    panels[-1].set_xlabel("evaluations")
+    integer_ticks(panels[-1])
+    panels[0].legend(
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=3,
+        frameon=False,
+    )
+    return panels
+
+
+def _value_label(optimum: float | None, maximized: bool) -> str:
+    if optimum is None:
+        return "best value so far"
+    if maximized:
+        return "regret: optimum − best value so far"
+    return "regret: best value so far − optimum"
+
+
+def _best_values(name: str, runs: Any) -> np.ndarray:
+    """Return the best values (seeds, steps) after each step of one method."""
+    values = best_so_far(runs)
     if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"curves[{name!r}] must have shape (seeds, steps), a row a run; got {values.shape}")
+        raise ValueError(
+            f"curves[{name!r}] must have shape (seeds, steps), one row per run; got {values.shape}"
+        )
     return values
 
 
-def _seconds(name: str, seconds: Mapping[str, ArrayLike], shape: tuple[int, ...]) -> np.ndarray:
+def _end_times(
+    name: str,
+    seconds: Mapping[str, ArrayLike],
+    shape: tuple[int, ...],
+) -> np.ndarray:
+    """Return the end times (seeds, steps) of one method."""
     if name not in seconds:
-        raise ValueError(f"seconds has no entry for {name!r}, which is one of the curves")
+        raise ValueError(f"seconds has no entry for {name!r}, which is in curves")
     times = np.atleast_2d(np.asarray(seconds[name], float))
     if times.shape != shape:
-        raise ValueError(f"seconds[{name!r}] must be shaped as its curve, {shape}; got {times.shape}")
+        raise ValueError(
+            f"seconds[{name!r}] must have the shape of its curve, {shape}; got {times.shape}"
+        )
     if not (np.diff(times, axis=1) >= 0).all():
-        raise ValueError(f"seconds[{name!r}] goes down along a run: give the time since it began, not that of each evaluation")
+        raise ValueError(
+            f"seconds[{name!r}] decreases within a run: expected the time since its start, "
+            "not the duration of each evaluation"
+        )
     return times
 
 
-def _in_time(values: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All times (k,) at which any run changes, from when each has a value, and the values (seeds, k) then."""
+def _hold_values(
+    values: np.ndarray, seconds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the times (k,) of all changes, and the values (seeds, k) at these times.
+
+    The first time is when the last run gets its first value.
+    """
     times = np.unique(seconds[seconds >= seconds[:, 0].max()])
     last = [np.searchsorted(row, times, side="right") - 1 for row in seconds]
     return times, np.take_along_axis(values, np.array(last), axis=1)
 
 
-def _summary(values: np.ndarray, spread: str) -> np.ndarray:
-    """The lower edge, the line and the upper edge (3, k) over runs (seeds, k); NaN where some run has no finite value."""
+def _summarize(values: np.ndarray, spread: str) -> np.ndarray:
+    """Return the lower edge, line and upper edge (3, k) of the band of runs (seeds, k).
+
+    They are NaN where a run has no finite value.
+    """
     values = np.where(np.isfinite(values).all(axis=0), values, np.nan)
     if spread == "quartiles":
         return np.quantile(values, [0.25, 0.5, 0.75], axis=0)
-    mean, n = values.mean(axis=0), len(values)
+    n = len(values)
+    mean = values.mean(axis=0)
     error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros_like(mean)
     return np.stack([mean - error, mean, mean + error])
 
 
-def _counted(runs: list[int]) -> str:
-    fewest, most = min(runs), max(runs)
-    return f"{most} run{'s' * (most > 1)}" if fewest == most else f"{fewest} to {most} runs"
+def _count_runs(runs: list[int]) -> str:
+    """Return the number of runs per method as text."""
+    fewest = min(runs)
+    most = max(runs)
+    if fewest < most:
+        return f"{fewest} to {most} runs"
+    return "1 run" if most == 1 else f"{most} runs"
 
 
-def choices(history: Any, space: Space, *, axes: Sequence[Axes] | None = None) -> tuple[Axes, ...]:
-    """The values that one run chose against evaluations, a panel a parameter, with no point where that is inactive.
-
-    Evaluations better than all before are orange, failed ones are crosses.
-
-    history: a History, a Study, or what `minimise` returns.
-    """
-    rows, y = rows_and_values(history, space)
-    if rows.ndim != 2 or rows.shape[1] != space.dim:
-        raise ValueError(f"history must be that of one run, with x (steps, {space.dim}); its x has shape {rows.shape}")
-    panels = panels_of(axes, (1,) * space.dim)
-    on, steps, failed = np.asarray(space.active(rows)), np.arange(1, len(y) + 1), ~np.isfinite(y)
-    better = ~failed & (y < np.minimum.accumulate(np.append(np.inf, np.where(failed, np.inf, y)))[:-1])
-    kinds = [(~better & ~failed, "o", BLUE, "evaluation"), (better, "o", ORANGE, "best so far"), (failed, "x", BLACK, "failed")]
-    kinds = kinds if failed.any() else kinds[:2]
-    for i, (name, parameter) in enumerate(space.parameters.items()):
-        values = np.asarray(parameter.value(rows[:, i]))
-        for these, marker, colour, label in kinds:
-            here = these & on[:, i]
-            panels[i].plot(steps[here], values[here], marker, color=colour, markersize=4, label=label)
-        panels[i].set_ylabel(name)
-        scale_axis(panels[i], "y", parameter)
-    panels[-1].set_xlabel("evaluations")
-    whole_ticks(panels[-1])
-    panels[0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-    return panels
+def _group_evaluations(y: np.ndarray) -> list[tuple[np.ndarray, str, str, str]]:
+    """Return the mask (steps,), marker, color and label of each group of evaluations."""
+    failed = ~np.isfinite(y)
+    best_before = np.minimum.accumulate(np.append(np.inf, np.where(failed, np.inf, y)))[
+        :-1
+    ]
+    improved = ~failed & (y < best_before)
+    groups = [
+        (~improved & ~failed, "o", BLUE, "evaluation"),
+        (improved, "o", ORANGE, "best so far"),
+    ]
+    if failed.any():
+        groups.append((failed, "x", BLACK, "failed"))
+    return groups

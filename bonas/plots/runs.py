@@ -1,67 +1,98 @@
-"""What was tried and what came of it, from any kind of run: a History, what `minimise` returns, or a Study."""
+"""Read points and values from any kind of run: a History, a result of `minimize`, or a Study."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Float
 
-from bonas.search.minimise import Result
-from bonas.search.types import History
+from bonas.search import History, Result
 from bonas.spaces import Space
 
 
 def best_so_far(run: Any) -> np.ndarray:
-    """The best value after each evaluation (seeds, steps), infinite before the first; arrays are returned as they are.
+    """Return the best value after each evaluation (seeds, steps).
 
-    Of a Study that maximises it is the greatest.
+    The best value is the minimum, or the maximum for a Study that maximizes, and infinite before
+    the first success. Arrays are returned unchanged.
     """
     if isinstance(run, History):
         return np.atleast_2d(np.asarray(run.best, float))
-    if _is_loop(run):
-        sign, values = _sign(run), _sign(run) * _values(run)
-        return sign * np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf))[None, :]
-    if isinstance(run, Sequence) and run and all(_is_loop(each) for each in run):
+    if _is_host_run(run):
+        sign = _sign(run)
+        values = sign * _values(run)
+        return (
+            sign
+            * np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf))[
+                None, :
+            ]
+        )
+    if isinstance(run, Sequence) and run and all(_is_host_run(each) for each in run):
         lengths = sorted({len(_values(each)) for each in run})
         if len(lengths) > 1:
-            raise ValueError(f"runs of one method have as many evaluations; these have {lengths[0]} to {lengths[-1]}")
+            raise ValueError(
+                "runs of one method must have the same number of evaluations; "
+                f"got {lengths[0]} to {lengths[-1]}"
+            )
         return np.concatenate([best_so_far(each) for each in run])
     return np.asarray(run, float)
 
 
-def rows_and_values(run: Any, space: Space) -> tuple[Array, np.ndarray]:
-    """The points of one run as rows of the unit cube (steps, d), and their values (steps,), NaN where they failed.
+def points_and_values(
+    run: Any, space: Space
+) -> tuple[Float[Array, "*runs steps d"], np.ndarray]:
+    """Return the points of a run in the unit cube, and their values to minimize.
 
-    Those of a Study that maximises have their sign changed: less is better.
+    Values of failed evaluations are NaN. The values of a Study that maximizes are negated.
     """
     if isinstance(run, History):
-        return jnp.asarray(run.x), np.asarray(run.y, float)
-    if not _is_loop(run):
-        raise ValueError(f"expected a History, a Study, or what minimise returns; got a {type(run).__name__}")
+        return jnp.asarray(run.x), np.asarray(run.losses, float)
+    if not _is_host_run(run):
+        raise ValueError(
+            "expected a History, a Study, or the result of minimize; "
+            f"got an object of type {type(run).__name__}"
+        )
     if isinstance(run, Result):
         rows = [space.encode(each.config) for each in run.evaluations]
     else:
-        rows = [jnp.asarray(trial.u) for trial in _ended(run)]
+        rows = [jnp.asarray(trial.u) for trial in _finished_trials(run)]
     return jnp.stack(rows), _sign(run) * _values(run)
 
 
-def _is_loop(run: Any) -> bool:
-    """Whether a run went through Python: a Result, or a Study, which is in a room above this one."""
-    return isinstance(run, Result) or (hasattr(run, "trials") and hasattr(run, "direction"))
+def is_maximized(runs: Any) -> bool:
+    """Return whether runs, as `best_so_far` accepts them, maximize their objective."""
+    if isinstance(runs, History):
+        return runs.sign is not None and bool((np.asarray(runs.sign) < 0.0).any())
+    if isinstance(runs, Sequence) and runs and _is_host_run(runs[0]):
+        return is_maximized(runs[0])
+    return _is_host_run(runs) and _sign(runs) < 0.0
 
 
-def _ended(study: Any) -> list[Any]:
-    """The trials of a Study that were told or have failed, in the order in which they ended."""
-    return sorted((trial for trial in study.trials if trial.ended is not None), key=lambda trial: trial.ended)
+def _is_host_run(run: Any) -> bool:
+    """Return whether a run is a Result or a Study.
+
+    A Study is recognized by its attributes: this package must not import `bonas.study`.
+    """
+    return isinstance(run, Result) or (
+        hasattr(run, "trials") and hasattr(run, "direction")
+    )
+
+
+def _finished_trials(study: Any) -> list[Any]:
+    """Return the complete and failed trials of a Study, ordered by end time."""
+    finished = [trial for trial in study.trials if trial.end_time is not None]
+    return sorted(finished, key=lambda trial: trial.end_time)
 
 
 def _values(run: Any) -> np.ndarray:
+    """Return the values (steps,) of a Result or a Study, with NaN for failed evaluations."""
     if isinstance(run, Result):
         return np.array([each.value for each in run.evaluations], float)
-    return np.array([np.nan if trial.value is None else trial.value for trial in _ended(run)], float)
+    values = [trial.value for trial in _finished_trials(run)]
+    return np.array([np.nan if value is None else value for value in values], float)
 
 
 def _sign(run: Any) -> float:
-    """What a value is multiplied by to be minimised."""
-    return -1.0 if getattr(run, "direction", "minimise") == "maximise" else 1.0
+    """Return −1 for a Study that maximizes, else 1."""
+    return -1.0 if getattr(run, "direction", "minimize") == "maximize" else 1.0

@@ -1,4 +1,4 @@
-"""A surrogate along one parameter, with what was observed and where to look next."""
+"""Plot a surrogate along one parameter, with observations and the acquisition."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,18 +6,28 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 
 from bonas.data import Dataset
-from bonas.plots.look import BLACK, BLUE, GREEN, GREY, ORANGE, draw_band, panels_of, scale_axis
-from bonas.search.record import SAME
-from bonas.spaces import Choice, Space
-from bonas.spaces.parameters import Parameter
+from bonas.gp import Prediction
+from bonas.plots.style import (
+    BLACK,
+    BLUE,
+    GRAY,
+    GREEN,
+    ORANGE,
+    draw_band,
+    scale_axis,
+    stacked_panels,
+)
+from bonas.search import SAME_POINT
+from bonas.spaces import Parameter, Space, column_values, rows_along
 from bonas.surrogates import Surrogate
 
-_FINE = 401  # points of a line that looks smooth
+# Number of points of a line that looks smooth.
+_LINE_POINTS = 401
 
 
 def posterior_slice(
@@ -25,7 +35,7 @@ def posterior_slice(
     state: Any,
     space: Space,
     *,
-    name_of_parameter: str | None = None,
+    parameter: str | None = None,
     at: Mapping[str, Any] | ArrayLike | None = None,
     data: Dataset | None = None,
     objective: Callable[[Array, Array], Array] | None = None,
@@ -33,131 +43,222 @@ def posterior_slice(
     scale: tuple[ArrayLike, ArrayLike] = (0.0, 1.0),
     axes: Axes | Sequence[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """A surrogate along one parameter: mean ± 2 standard deviations, and the acquisition in a panel below.
+    """Plot a surrogate along one parameter: mean ± 2 standard deviations.
 
-    As Twist, figure 7, and Agrawal, figure 4. Hyperparameter samples are mixed: the mean of the means, and the
-    variance as the mean of the variances plus the variance of the means.
+    Similar to Twist, figure 7, and Agrawal, figure 4.
 
-    name_of_parameter: which; may be left out where there is one.
-    at: a configuration, or a row (d,), where the other parameters are held (default: the best of the data, or the middle).
-        A parameter that becomes active along the way is in its middle.
-    data: observations; those off the slice are grey.
-    objective: objective(key, u (d,)), drawn with one and the same key.
-    acquisition: points (m, d) to scores (m,), of which the highest is marked.
-    scale: mean and standard deviation of the values, as `bonas.standardise` returns them, where the surrogate knows
-        standardised ones; data and objective are in their own units.
-    axes: one, or two with an acquisition.
+    Args:
+        surrogate: The model.
+        state: Its state after a fit.
+        space: The space that is searched.
+        parameter: Name of the parameter; not needed in a space with one.
+        at: Configuration or row (d,) with the values of the other parameters (default: the best
+            observation, or the middle of the space). A parameter that becomes active along the
+            slice takes its middle value.
+        data: Observations to show; those not on the slice are gray.
+        objective: Function (key, u (d,)) -> (), drawn with a fixed key.
+        acquisition: Maps points (m, d) to scores (m,). It is drawn in a panel below, and its
+            maximum is marked.
+        scale: Mean and standard deviation of the values, as `bonas.standardize` returns them, if
+            the surrogate was fitted to standardized values. Data and objective are in original
+            units.
+        axes: One, or two with an acquisition (default: a new figure).
     """
-    name = _chosen(space, name_of_parameter)
-    column, parameter = space.names.index(name), space.parameters[name]
-    base = _base(space, name, at, data)
-    rows = _along(space, base, column, _columns(parameter))
-    x = np.asarray(parameter.value(rows[:, column]))
-    scores = None if acquisition is None else _scores(acquisition, rows)
-    panels = panels_of(axes, (1,) if scores is None else (3, 1))
-    centre, unit = np.asarray(scale[0]), np.asarray(scale[1])
-    mean, std = (np.asarray(field) for field in mixed(surrogate.predict(state, rows)))
-    _draw_model(panels[0], parameter, x, centre + unit * mean, unit * std)
+    name = _parameter_name(space, parameter)
+    column = space.names.index(name)
+    sliced = space.parameters[name]
+    base = _base_row(space, name, at, data)
+    line = rows_along(space, base, name, column_values(sliced, _LINE_POINTS))
+    rows = space.snap(line)
+    x = np.asarray(sliced.value(rows[:, column]))
+    scores = None if acquisition is None else _check_scores(acquisition(rows), rows)
+    panels = stacked_panels(axes, (1,) if scores is None else (3, 1))
+    mean, std = mixture_moments(surrogate.predict(state, rows))
+    center = np.asarray(scale[0])
+    unit = np.asarray(scale[1])
+    _draw_prediction(
+        panels[0],
+        sliced,
+        x,
+        center + unit * np.asarray(mean),
+        unit * np.asarray(std),
+    )
     if objective is not None:
-        truth = jax.vmap(objective, (None, 0))(jax.random.key(0), rows)
-        panels[0].plot(x, np.asarray(truth), _look(parameter, "--", "D"), color=BLACK, fillstyle="none", label="objective")
+        values = np.asarray(jax.vmap(objective, (None, 0))(jax.random.key(0), rows))
+        style: dict[str, Any] = {
+            "color": BLACK,
+            "fillstyle": "none",
+            "label": "objective",
+        }
+        panels[0].plot(x, values, _line_or_marker(sliced, "--", "D"), **style)
     if data is not None:
-        _draw_data(panels[0], space, base, column, data)
+        _draw_data(panels[0], space, base, name, data)
     if scores is not None:
-        _draw_acquisition(panels, x, scores, _look(parameter, "-", "o"))
+        _draw_acquisition(panels, x, scores, _line_or_marker(sliced, "-", "o"))
     panels[0].set_ylabel("value")
-    panels[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
+    panels[0].legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=2,
+        frameon=False,
+    )
     panels[-1].set_xlabel(name)
     for ax in panels:
-        scale_axis(ax, "x", parameter)
+        scale_axis(ax, "x", sliced)
     return panels
 
 
-def mixed(prediction) -> tuple[Array, Array]:
-    """Mean and standard deviation (m,) of an even mixture of predictions (s, m), by the law of total variance."""
+def mixture_moments(
+    prediction: Prediction,
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Return mean and standard deviation of an even mixture of predictions (s, m).
+
+    By the law of total variance, the variance is the mean of the variances plus the variance of
+    the means.
+    """
     mean, std = prediction
     return mean.mean(axis=0), jnp.sqrt(jnp.mean(std**2, axis=0) + jnp.var(mean, axis=0))
 
 
-def _chosen(space: Space, name: str | None) -> str:
+def _parameter_name(space: Space, name: str | None) -> str:
+    """Return the name of the sliced parameter."""
     if name is None and space.dim == 1:
         return space.names[0]
     if name not in space.names:
-        raise ValueError(f"name_of_parameter is one of {', '.join(space.names)}; got {name!r}")
+        raise ValueError(
+            f"parameter must be one of {', '.join(space.names)}; got {name!r}"
+        )
     return name
 
 
-def _base(space: Space, name: str, at: Mapping[str, Any] | ArrayLike | None, data: Dataset | None) -> Array:
-    """The row (d,) through which the slice goes."""
-    if at is None and data is not None and data.mask.any():
+def _base_row(
+    space: Space,
+    name: str,
+    at: Mapping[str, Any] | ArrayLike | None,
+    data: Dataset | None,
+) -> Float[Array, " d"]:
+    """Return a row of the unit cube that the slice contains."""
+    if isinstance(at, Mapping):
+        row = space.encode(at)
+    elif at is not None:
+        row = space.snap(jnp.asarray(at))
+    elif data is not None and data.mask.any():
         row = data.x[jnp.argmin(jnp.where(data.mask[:, 0], data.y[:, 0], jnp.inf))]
-    elif at is None:
-        row = space.snap(jnp.full(space.dim, 0.5))
     else:
-        row = space.encode(at) if isinstance(at, Mapping) else space.snap(jnp.asarray(at))
+        row = space.snap(jnp.full(space.dim, 0.5))
     if row.shape != (space.dim,):
-        raise ValueError(f"at is a configuration or one row of {space.dim} columns; got shape {row.shape}")
+        raise ValueError(
+            f"at must be a configuration or one row of {space.dim} columns; got shape {row.shape}"
+        )
     if not space.active(row)[space.names.index(name)]:
-        raise ValueError(f"parameter {name!r} has no meaning at {space.decode(row)}: its condition does not hold")
+        raise ValueError(
+            f"parameter {name!r} is inactive at {space.decode(row)}: choose `at` so that its "
+            "condition holds"
+        )
     return row
 
 
-def _columns(parameter: Parameter) -> np.ndarray:
-    """Column values from one end to the other: every one that exists, or enough for a smooth line."""
-    n = parameter.options if isinstance(parameter, Choice) else _FINE
-    return np.unique(np.asarray(parameter.snap(jnp.linspace(0.0, 1.0, n))))
+def _line_or_marker(
+    parameter: Parameter,
+    line: str,
+    marker: str,
+) -> str:
+    """Return the line format, or the marker for options, which have no order."""
+    return line if parameter.ordered else marker
 
 
-def _along(space: Space, base: Array, column: int, values: ArrayLike) -> Array:
-    """Rows (m, d) that differ from the base in one column; what is inactive there starts in its middle."""
-    start = jnp.where(space.active(base), base, 0.5)
-    values = jnp.asarray(values)
-    return space.snap(jnp.tile(start[None, :], (len(values), 1)).at[:, column].set(values))
-
-
-def _look(parameter: Parameter, line: str, marker: str) -> str:
-    """Options have no order: a marker each, and no line between them."""
-    return marker if isinstance(parameter, Choice) else line
-
-
-def _draw_model(ax: Axes, parameter: Parameter, x: np.ndarray, mean: np.ndarray, std: np.ndarray) -> None:
-    look: dict[str, Any] = {"label": "mean ± 2 standard deviations", "color": BLUE}
-    if isinstance(parameter, Choice):
-        ax.errorbar(x, mean, 2.0 * std, fmt="o", capsize=4, **look)
+def _draw_prediction(
+    ax: Axes,
+    parameter: Parameter,
+    x: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+) -> None:
+    """Draw the prediction as a band, or as error bars for options."""
+    style: dict[str, Any] = {"label": "mean ± 2 standard deviations", "color": BLUE}
+    if parameter.ordered:
+        draw_band(ax, x, np.stack([mean - 2.0 * std, mean, mean + 2.0 * std]), style)
     else:
-        draw_band(ax, x, np.stack([mean - 2.0 * std, mean, mean + 2.0 * std]), look)
+        ax.errorbar(
+            x,
+            mean,
+            2.0 * std,
+            fmt="o",
+            capsize=4,
+            **style,
+        )
 
 
-def _draw_data(ax: Axes, space: Space, base: Array, column: int, data: Dataset) -> None:
-    """Observations where the parameter exists; black on the slice, grey elsewhere."""
-    seen = np.asarray(data.mask[:, 0] & space.active(data.x)[:, column])
-    rows, y = data.x[seen], np.asarray(data.y[:, 0])[seen]
-    x = np.asarray(list(space.parameters.values())[column].value(rows[:, column]))
-    near = np.asarray(jnp.abs(rows - _along(space, base, column, rows[:, column])).max(axis=1)) < SAME
-    for here, colour, label in ((~near, GREY, "observed off the slice"), (near, BLACK, "observed")):
-        if here.any():
-            ax.plot(x[here], y[here], "o", color=colour, markersize=5, label=label)
+def _draw_data(
+    ax: Axes,
+    space: Space,
+    base: Float[Array, " d"],
+    name: str,
+    data: Dataset,
+) -> None:
+    """Draw observations with an active parameter: black on the slice, else gray."""
+    column = space.names.index(name)
+    shown = np.asarray(data.mask[:, 0] & space.active(data.x)[:, column])
+    rows = data.x[shown]
+    y = np.asarray(data.y[:, 0])[shown]
+    x = np.asarray(space.parameters[name].value(rows[:, column]))
+    on_slice = space.snap(rows_along(space, base, name, rows[:, column]))
+    near = np.asarray(jnp.abs(rows - on_slice).max(axis=1)) < SAME_POINT
+    groups = ((~near, GRAY, "observed off the slice"), (near, BLACK, "observed"))
+    for members, color, label in groups:
+        if members.any():
+            ax.plot(
+                x[members],
+                y[members],
+                "o",
+                color=color,
+                markersize=5,
+                label=label,
+            )
 
 
-def _scores(acquisition: Callable[[Array], Array], rows: Array) -> np.ndarray:
-    scores = np.asarray(acquisition(rows))
+def _check_scores(scores: ArrayLike, rows: Float[Array, "m d"]) -> np.ndarray:
+    """Return the scores (m,), or raise a ValueError if they cannot be drawn."""
+    scores = np.asarray(scores)
     if scores.shape != rows.shape[:1]:
-        raise ValueError(f"acquisition maps points (m, d) to scores (m,), here ({len(rows)},); got shape {scores.shape}")
+        raise ValueError(
+            f"acquisition must return scores of shape ({len(rows)},) for points of shape "
+            f"{rows.shape}; got {scores.shape}"
+        )
     if not np.isfinite(scores).any():
-        raise ValueError("acquisition has no finite score along this slice")
+        raise ValueError("acquisition has no finite score on this slice")
     return scores
 
 
-def _draw_acquisition(panels: tuple[Axes, ...], x: np.ndarray, scores: np.ndarray, look: str) -> None:
-    """The scores in the lower panel, the highest marked in both.
+def _draw_acquisition(
+    panels: tuple[Axes, ...],
+    x: np.ndarray,
+    scores: np.ndarray,
+    fmt: str,
+) -> None:
+    """Draw the scores in the lower panel, and mark the maximum in both.
 
-    Logarithms of acquisitions fall steeply where values are known: most of the lowest tenth may be below the panel.
+    Log acquisitions fall steeply near observations, so the axis may omit the lowest tenth.
     """
     finite = scores[np.isfinite(scores)]
-    high, tenth = finite.max(), np.quantile(finite, 0.1)
-    low, best = max(finite.min(), tenth - 0.25 * (high - tenth)), np.nanargmax(scores)
+    high = finite.max()
+    tenth = np.quantile(finite, 0.1)
+    low = max(finite.min(), tenth - 0.25 * (high - tenth))
+    best = np.nanargmax(scores)
     margin = 0.1 * (high - low) or 1.0
-    panels[1].plot(x, scores, look, color=GREEN)
-    panels[1].plot(x[best], scores[best], "v", color=ORANGE, markersize=8, clip_on=False)
-    panels[0].axvline(x[best], color=ORANGE, linestyle=":", label="highest acquisition")
+    panels[1].plot(x, scores, fmt, color=GREEN)
+    panels[1].plot(
+        x[best],
+        scores[best],
+        "v",
+        color=ORANGE,
+        markersize=8,
+        clip_on=False,
+    )
+    panels[0].axvline(
+        x[best],
+        color=ORANGE,
+        linestyle=":",
+        label="highest acquisition",
+    )
     panels[1].set(ylabel="acquisition", ylim=(low - margin, high + margin))

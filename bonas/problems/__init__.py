@@ -1,37 +1,36 @@
-"""What is searched: functions with known minima, data sets, networks to train, tabulated results.
+"""Problems to search: functions with known minima, data sets, and tables of trained networks.
 
-Modules other than `functions` and `high` are loaded when first used (PEP 562): some need half of bonas.
+All modules except `functions` and `high_dimensional` are imported when they are first used, because
+some of them import most of bonas.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 from bonas.problems import functions as functions
-from bonas.problems import high as high
+from bonas.problems import high_dimensional as high_dimensional
 from bonas.problems.functions import Problem as Problem
 
 if TYPE_CHECKING:
     from bonas.problems import bnn_table as bnn_table
     from bonas.problems import datasets as datasets
+    from bonas.problems import examples as examples
     from bonas.problems import learning_curves as learning_curves
-    from bonas.problems import networks as networks
-    from bonas.problems import raiders as raiders
+    from bonas.problems import metaqnn as metaqnn
+    from bonas.problems import npz_files as npz_files
     from bonas.problems import synthetic as synthetic
     from bonas.problems import tables as tables
-    from bonas.problems import twist as twist
-    from bonas.problems import wilton as wilton
 
 
 _MODULES = (
     "bnn_table",
     "datasets",
+    "examples",
     "learning_curves",
-    "networks",
-    "raiders",
+    "metaqnn",
+    "npz_files",
     "synthetic",
     "tables",
-    "twist",
-    "wilton",
 )
 
 

@@ -1,38 +1,40 @@
-"""The table of trained Bayesian networks: a loader, and how it was packed (`experiments/make_bnn_table.py`).
+"""A table of trained Bayesian networks, to compare searches on learning curves in seconds.
 
-Datasheet. What: variational networks of 1 to 3 hidden layers on UCI sets, trained by bonas, with validation scores at
-checkpoints; constant widths, and on two sets layers that halve. Why: searches on learning curves can be compared in seconds.
-How: one split and scaling as in Hutchinson's code (H-S4), Adam, one hyper-prior a layer; updates, batches and draws are kept
-in the file, set by set (`settings`).
+The table has variational networks of 1 to 3 hidden layers on UCI sets, trained by bonas, with
+validation scores at checkpoints. Hidden layers have equal widths; on two sets there are also
+networks whose layers have half the width of the previous one. The split, the scaling and the
+hyperprior per layer are as in Hutchinson's published code; the optimizer is Adam. `settings`
+returns the number of updates, batches and draws for every set.
+`experiments/hutchinson/make_table.py` makes the file.
 
-Units, for values in those of their target: `log_likelihood`, of validation rows, `train_log_likelihood`, of as many training
-rows, and `bound`, of the evidence: nats a row; `rmse`, of the mean prediction, and `rmse_published`, over draws and rows:
-those of the target; `noise`, a variance: their square; `seconds`: of training and scoring up to a checkpoint, compiling
-included; `active`: hidden units in use, layer by layer (H-S5). Scores are means over the last updates before a checkpoint.
+Units: `log_likelihood` of validation rows, `train_log_likelihood` of equally many training rows and
+`bound` of the evidence are in nats per row. `rmse` of the mean prediction and `rmse_published` over
+draws and rows are in the units of the target, and the variance `noise` in their square. `seconds`
+is the time of training and scoring up to a checkpoint, with compilation. `active` is the number of
+hidden units in use in each layer. Scores are means over the last updates before a checkpoint.
 
-    set        rows that train, validate   columns   target
-    yacht             261         47           6     residuary resistance, without a unit
-    boston            430         76          13     median value of homes, 1000 dollars
-    energy            652        116           8     heating load, kWh/m²
-    concrete          875        155           8     compressive strength, MPa
-    wine_red         1359        240          11     quality, a mark from 0 to 10
-    kin8nm           6963       1229           8     distance of a robot arm's end from a point, as simulated
-    power            8132       1436           4     electrical output, MW
-    protein         38870       1500 of 6860   9     deviation of a decoy from the structure, Å
+    set       training    validation   columns    target
+    yacht          261    47                 6    residuary resistance, without a unit
+    boston         430    76                13    median value of homes, 1000 dollars
+    energy         652    116                8    heating load, kWh/m²
+    concrete       875    155                8    compressive strength, MPa
+    wine_red      1359    240               11    quality, a mark from 0 to 10
+    kin8nm        6963    1229               8    distance of a robot arm's end from a point
+    power         8132    1436               4    electrical output, MW
+    protein      38870    1500 of 6860       9    deviation of a decoy from the structure, Å
 
-Source of the data: the UCI repository, but boston StatLib and kin8nm DELVE, by OpenML (`bonas.problems.uci` has the address of
-each), under the terms given there; boston and kin8nm state none. None of their rows are in the table, which is bonas's own
-and under its licence.
+The data are from the UCI repository, except boston (StatLib) and kin8nm (DELVE, from OpenML, a
+simulation), under the terms given there; boston and kin8nm state no terms. `bonas.problems.uci` has
+the address of each. The table contains none of their rows. It is part of bonas and has its license.
 
-Limits: one split, so scores of networks are correlated through it, and rows that occur twice (of wine 240, protein 1711, power
-41, concrete 25) can be on both sides; validation rows chose nothing in training, but a search that looks networks up by them
-has no test set left. Scores are means over few updates and draws, so they have noise besides that of seeds; seconds were
-measured beside other work.
+Limitations: all networks share one split, so their scores are correlated, and rows that occur twice
+(wine 240, protein 1711, power 41, concrete 25) can be in both parts. Validation rows were not used
+in training, but a search over the table has no test set left. Scores are means over few updates and
+draws, so they are noisy even for a fixed seed. Seconds were measured on a busy machine.
 """
 
 import hashlib
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,131 +43,184 @@ import numpy as np
 
 from bonas.problems.download import has_sha256
 from bonas.problems.tables import Table, table
-from bonas.spaces import Choice, Int, Listed, Space
+from bonas.spaces import Choice, Int, Space, TableSpace
 
 FILE = "bnn_table.npz"
-SHIPPED = Path(__file__).parent / "data" / FILE
-SHA256 = "4e1e4328370599653b78b150b7918b111d8537e00172168f15b2d90c9e82c524"  # of the shipped file
-METRICS = ("log_likelihood", "rmse", "rmse_published", "train_log_likelihood", "bound", "noise", "seconds")
-_LOSSES = {"log_likelihood": -1.0, "rmse": 1.0, "rmse_published": 1.0}  # what can be minimised, and by which sign
+TABLE_FILE = Path(__file__).parent / "data" / FILE
+# SHA-256 digest of TABLE_FILE.
+SHA256 = "4e1e4328370599653b78b150b7918b111d8537e00172168f15b2d90c9e82c524"
+METRICS = (
+    "log_likelihood",
+    "rmse",
+    "rmse_published",
+    "train_log_likelihood",
+    "bound",
+    "noise",
+    "seconds",
+)
+# Metrics that can be minimized, and their sign.
+_LOSSES = {"log_likelihood": -1.0, "rmse": 1.0, "rmse_published": 1.0}
 
 
 class Network(NamedTuple):
     """An architecture of the table."""
 
     depth: int
-    width: int  # of the first hidden layer
-    shrinking: bool = False  # each layer has half the units of the one before; else all have as many
+    width: int  # units of the first hidden layer
+    shrinking: bool = False  # each layer has half the units of the previous one
 
     def widths(self) -> list[int]:
-        """Units of each hidden layer."""
-        return [max(self.width >> i, 1) if self.shrinking else self.width for i in range(self.depth)]
+        """Return the units of each hidden layer."""
+        if not self.shrinking:
+            return [self.width] * self.depth
+        return [max(self.width >> i, 1) for i in range(self.depth)]
 
 
 class Record(NamedTuple):
-    """All that is known of the networks of one set."""
+    """All results of the networks of one set."""
 
-    networks: tuple[Network, ...]  # n of them
+    networks: tuple[Network, ...]  # (n,)
     steps: np.ndarray  # (c,) updates at each checkpoint
-    metrics: dict[str, np.ndarray]  # (n, s, c) each; NaN of a network that diverged, or was trained with fewer seeds
-    active: np.ndarray  # (n, s, c, depth) units in use; -1 where not known
+    # (n, s, c) each; NaN if diverged or trained with fewer seeds
+    metrics: dict[str, np.ndarray]
+    active: np.ndarray  # (n, s, c, depth) units in use; -1 if unknown
 
 
 def names(path: Path | None = None) -> tuple[str, ...]:
-    """The sets of the table."""
+    """Return the names of the data sets of the table."""
     return tuple(settings(path)["sets"])
 
 
 def settings(path: Path | None = None) -> dict[str, Any]:
-    """How the networks of each set were trained ("settings"), by which command and versions."""
+    """Return the training settings of each set, the command and the versions."""
     with _open(path) as arrays:
         return json.loads(str(arrays["about"]))
 
 
 def record(name: str, path: Path | None = None) -> Record:
-    """Everything that the table holds of a set."""
+    """Return all results of one data set."""
     known = settings(path)
     if name not in known["sets"]:
-        raise ValueError(f"the table has the sets {', '.join(known['sets'])}; got {name!r}")
+        raise ValueError(
+            f"name must be one of {', '.join(known['sets'])}; got {name!r}"
+        )
     with _open(path) as arrays:
-        networks = tuple(Network(int(d), int(w), bool(s)) for d, w, s in arrays[f"{name}/networks"])
+        networks = tuple(
+            Network(int(d), int(w), bool(s)) for d, w, s in arrays[f"{name}/networks"]
+        )
         metrics = {metric: arrays[f"{name}/{metric}"] for metric in METRICS}
-        return Record(networks, np.asarray(known["settings"][name]["checkpoints"]), metrics, arrays[f"{name}/active"])
+        steps = np.asarray(known["settings"][name]["checkpoints"])
+        return Record(networks, steps, metrics, arrays[f"{name}/active"])
 
 
-def load(name: str, metric: str = "log_likelihood", *, shrinking: bool = False, path: Path | None = None) -> Table:
-    """The networks of a set as learning curves to search: of the negative log likelihood in nats a row, or an error.
+def load(
+    name: str,
+    metric: str = "log_likelihood",
+    *,
+    shrinking: bool = False,
+    path: Path | None = None,
+) -> Table:
+    """Load the learning curves of the networks of a set, as a table to search.
 
-    The space is depth and width, the latter by its logarithm (H-D6, H-S7). shrinking: with those whose layers halve, which
-    a third column tells.
+    The space is depth and log width, as in Hutchinson's searches.
+
+    Args:
+        name: Name of the data set; see `names`.
+        metric: "log_likelihood" (its negative is minimized, in nats per row), "rmse" or
+            "rmse_published".
+        shrinking: Include networks with layers that halve; they are a third parameter, `pattern`.
+        path: The file to read; by default, the one that is part of bonas.
     """
     if metric not in _LOSSES:
-        raise ValueError(f"what a search minimises is made of {', '.join(_LOSSES)}; got {metric!r}")
-    found = record(name, path)
-    chosen = [i for i, network in enumerate(found.networks) if shrinking or not network.shrinking]
-    if shrinking and len(chosen) == sum(not network.shrinking for network in found.networks):
+        raise ValueError(f"metric must be one of {', '.join(_LOSSES)}; got {metric!r}")
+    results = record(name, path)
+    constant = [
+        i for i, network in enumerate(results.networks) if not network.shrinking
+    ]
+    chosen = list(range(len(results.networks))) if shrinking else constant
+    if shrinking and len(chosen) == len(constant):
         raise ValueError(f"the table has no shrinking networks of {name}")
-    networks = [found.networks[i] for i in chosen]
-    depths, widths = [network.depth for network in networks], [network.width for network in networks]
-    columns: dict[str, Any] = {"depth": Int(min(depths), max(depths)), "width": Int(min(widths), max(widths), log=True)}
-    kinds: dict[str, list] = {"depth": depths, "width": widths}
-    unit = [parameter.unit(jnp.asarray(kinds[key])) for key, parameter in columns.items()]
+    networks = [results.networks[i] for i in chosen]
+    depths = [network.depth for network in networks]
+    widths = [network.width for network in networks]
+    columns: dict[str, Any] = {
+        "depth": Int(min(depths), max(depths)),
+        "width": Int(min(widths), max(widths), log=True),
+    }
+    unit = [
+        parameter.unit(jnp.asarray(values))
+        for parameter, values in zip(columns.values(), (depths, widths), strict=True)
+    ]
     if shrinking:
         columns["pattern"] = Choice("constant", "shrinking")
         unit.append(jnp.asarray([float(network.shrinking) for network in networks]))
     rows = np.stack(unit, axis=1)
-    values = _LOSSES[metric] * found.metrics[metric][chosen].astype(float)
-    return table(Listed(Space(**columns), rows), found.steps.tolist(), values)
+    curves = _LOSSES[metric] * results.metrics[metric][chosen].astype(float)
+    return table(TableSpace(Space(**columns), rows), results.steps.tolist(), curves)
 
 
-def _open(path: Path | None):
-    source = SHIPPED if path is None else Path(path)
+def _open(path: Path | None) -> Any:
+    source = TABLE_FILE if path is None else Path(path)
     if not source.is_file():
-        raise FileNotFoundError(f"{source} is not there; experiments/make_bnn_table.py makes it")
+        raise FileNotFoundError(
+            f"{source} is missing; make it with experiments/hutchinson/make_table.py"
+        )
     if path is None:
-        check(SHIPPED)
+        check(TABLE_FILE)
     return np.load(source, allow_pickle=False)
 
 
-@cache
 def check(path: Path) -> None:
-    """A ValueError for a file that is not the table that bonas ships; looked at once a process."""
+    """Raise a ValueError unless the file is the published table."""
     try:
         has_sha256(SHA256)(path)
     except ValueError as problem:
-        raise ValueError(f"{path} is not the table of networks of this version of bonas: {problem}. Install it anew.") from None
+        raise ValueError(
+            f"{path} is not the table of networks of this version of bonas: {problem}. "
+            "Reinstall bonas."
+        ) from None
 
 
 def pack(path: Path, rows: list[dict], about: dict) -> None:
-    """Write the rows of `experiments/make_bnn_table.py` as one compressed file."""
+    """Write rows made by `experiments/hutchinson/make_table.py` as one compressed file."""
     arrays: dict[str, np.ndarray] = {}
     sets = list(dict.fromkeys(row["set"] for row in rows))
     for name in sets:
-        own = [row for row in rows if row["set"] == name]
-        networks = list(dict.fromkeys(tuple(row["network"]) for row in own))
-        seeds, (steps, layers) = max(row["seed"] for row in own) + 1, np.shape(own[0]["active"])
-        place = {network: i for i, network in enumerate(networks)}
-        arrays[f"{name}/networks"] = np.asarray(networks, np.int16)
-        blocks = {metric: np.full((len(networks), seeds, steps), np.nan, np.float32) for metric in METRICS}
-        active = np.full((len(networks), seeds, steps, layers), -1, np.int16)
-        for row in own:
-            at = place[tuple(row["network"])], row["seed"]
-            active[at] = row["active"]
-            for metric, block in blocks.items():
-                block[at] = np.asarray(row[metric], np.float32)
-        arrays |= {f"{name}/{metric}": block for metric, block in blocks.items()} | {f"{name}/active": active}
+        packed = _pack_set([row for row in rows if row["set"] == name])
+        arrays |= {f"{name}/{key}": array for key, array in packed.items()}
     arrays["about"] = np.asarray(json.dumps({**about, "sets": sets}))
     np.savez_compressed(path, allow_pickle=False, **arrays)
 
 
+def _pack_set(rows: list[dict]) -> dict[str, np.ndarray]:
+    """Return the arrays of one data set as the file stores them."""
+    networks = list(dict.fromkeys(tuple(row["network"]) for row in rows))
+    seeds = max(row["seed"] for row in rows) + 1
+    steps, layers = np.shape(rows[0]["active"])
+    sizes = (len(networks), seeds, steps)
+    metrics = {metric: np.full(sizes, np.nan, np.float32) for metric in METRICS}
+    active = np.full((*sizes, layers), -1, np.int16)
+    place = {network: i for i, network in enumerate(networks)}
+    for row in rows:
+        at = place[tuple(row["network"])], row["seed"]
+        active[at] = row["active"]
+        for metric, block in metrics.items():
+            block[at] = np.asarray(row[metric], np.float32)
+    return {"networks": np.asarray(networks, np.int16), **metrics, "active": active}
+
+
 def rows(path: Path | None = None) -> list[dict]:
-    """What `pack` was given, to add to it."""
+    """Return the rows of the table in the form that `pack` takes, to extend them."""
     found = []
     for name in names(path):
         known = record(name, path)
-        trained = np.isfinite(known.metrics["seconds"][:, :, 0])  # (n, s): others have fewer seeds
+        # (n, s): others have fewer seeds
+        trained = np.isfinite(known.metrics["seconds"][:, :, 0])
         for i, seed in np.argwhere(trained).tolist():
-            scores = {key: [_plain(value) for value in block[i, seed]] for key, block in known.metrics.items()}
+            scores = {
+                key: [_plain(value) for value in block[i, seed]]
+                for key, block in known.metrics.items()
+            }
             found.append(
                 {
                     "set": name,
@@ -179,10 +234,10 @@ def rows(path: Path | None = None) -> list[dict]:
 
 
 def _plain(value: np.float32) -> float | None:
-    """A number as rows have it: six digits, and None for NaN."""
+    """Round a number to six digits; None for NaN."""
     return None if np.isnan(value) else float(f"{value:.6g}")
 
 
 def digest(path: Path) -> str:
-    """The sha256 of a file."""
+    """Return the SHA-256 digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,19 +1,19 @@
-"""Data sets by name: those that scikit-learn brings, the UCI eight of the literature on Bayesian networks, MNIST and CIFAR-10.
+"""Load data sets by name: scikit-learn's, eight UCI sets, MNIST and CIFAR-10.
 
-`load("wine_red")` gives Examples, `images("mnist")` a training and a test part. Files are looked for in the folder that the
-environment variable BONAS_DATA names, then in the user's cache, to which they are downloaded where a checksum is known: of
-the public file, or of the numbers in it.
+`load("wine_red")` returns Examples; `images("mnist")` returns a training and a test part. Files are
+searched in the folder given by the environment variable BONAS_DATA, then in the user's cache.
+Missing files are downloaded into the cache if the checksum of the public file or of its numbers is
+known.
 """
 
 import os
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bonas.configure import user_cache
+from bonas.configuration import user_cache
 from bonas.problems import uci
 from bonas.problems.download import Check, fetch, has_sha256
 from bonas.problems.examples import Examples as Examples
@@ -25,190 +25,262 @@ from bonas.problems.examples import split as split
 from bonas.problems.examples import standard_indices as standard_indices
 from bonas.problems.examples import standard_split as standard_split
 from bonas.problems.examples import unscale as unscale
-from bonas.problems.files import load_npz, read_npz
-from bonas.problems.files import read as read
-from bonas.problems.files import read_csv as read_csv
-from bonas.problems.files import read_inputs as read_inputs
+from bonas.problems.npz_files import load_npz
+from bonas.problems.npz_files import read_npz as read_npz
 from bonas.problems.uci import UCI as UCI
 
 FOLDER_VARIABLE = "BONAS_DATA"
-SHIPPED = ("diabetes", "digits", "breast_cancer", "wine", "iris")  # by scikit-learn
+# Data sets that are part of scikit-learn.
+SKLEARN_SETS = ("diabetes", "digits", "breast_cancer", "wine", "iris")
+IMAGES = ("mnist", "mnist_small", "cifar10", "cifar10_small")
 
 
 class Source(NamedTuple):
-    """A file in the data folder, and where it can be had."""
+    """A file in the data folder, and where to get it."""
 
     file: str
-    home: str  # for people
-    url: str = ""  # of the very file; empty where there is nothing to check it by
-    sha256: str = ""  # of its bytes, as published
-    check: Check | None = None  # where that is not published
+    home: str  # web page of the data set
+    url: str = ""  # address of the file; empty if there is nothing to check it by
+    sha256: str = ""  # published digest of the file
+    check: Check | None = None  # used if no digest is published
 
 
-# sha256 as Keras publishes it (keras/src/datasets/mnist.py).
+# Digest from Keras (keras/src/datasets/mnist.py).
 _MNIST = Source(
     "mnist/mnist.npz",
     "http://yann.lecun.com/exdb/mnist",
     "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
     "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
 )
-# sha256 as TensorFlow Datasets publishes it (url_checksums/cifar10.txt). The binary form, which holds no pickled object.
+# Digest from TensorFlow Datasets (url_checksums/cifar10.txt). The binary form has no pickled
+# objects.
 _CIFAR10 = Source(
     "cifar10/cifar-10-binary.tar.gz",
     "https://www.cs.toronto.edu/~kriz/cifar.html",
     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
 )
-_DIGITS = tuple("0123456789")
-_OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-_IMAGE_BYTES = 3 * 32 * 32  # of CIFAR-10
-_SMALL = {"train": 500, "test": 100}  # images of each class in a small set
+_SMALL_FILES = {
+    "mnist": "mnist/mnist_subset_5k_1k.npz",
+    "cifar10": "cifar10/cifar10_subset_5k_1k.npz",
+}
+_CLASSES = {
+    "mnist": tuple("0123456789"),
+    "cifar10": (
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    ),
+}
+# Size of a CIFAR-10 image in bytes.
+_IMAGE_BYTES = 3 * 32 * 32
+# Images of each class in a small set.
+_SMALL_SIZES = {"train": 500, "test": 100}
 
 
 def load(name: str, *, download: bool = True, progress: bool = True) -> Examples:
-    """The data set of that name, unscaled: one that scikit-learn brings, or one of the UCI eight."""
-    if name in SHIPPED:
-        return _shipped(name)
+    """Load a data set of scikit-learn or UCI by name, unscaled.
+
+    Args:
+        name: One of SKLEARN_SETS or UCI.
+        download: Download the file if it is missing.
+        progress: Show a progress bar while downloading.
+    """
+    if name in SKLEARN_SETS:
+        return _load_from_sklearn(name)
     if name in UCI:
-        return _uci(name, download, progress)
+        return _load_uci(name, download, progress)
     if name in IMAGES:
-        raise ValueError(f"{name} has a training and a test part of its own: images({name!r})")
-    raise ValueError(f"no data set {name!r}; there are {', '.join([*SHIPPED, *UCI])}, and as images {', '.join(IMAGES)}")
+        raise ValueError(
+            f"{name} has separate training and test parts; use images({name!r})"
+        )
+    raise ValueError(
+        f"unknown data set {name!r}; choose one of {', '.join([*SKLEARN_SETS, *UCI])}, "
+        f"or with images() one of {', '.join(IMAGES)}"
+    )
 
 
-def images(name: str, *, download: bool = True, progress: bool = True) -> tuple[Examples, Examples]:
-    """Training and test part of a set of images: one row an image, pixels from 0 to 1, colours one after the other.
+def images(
+    name: str, *, download: bool = True, progress: bool = True
+) -> tuple[Examples, Examples]:
+    """Load the training and the test part of an image data set.
 
-    "mnist" (60,000 and 10,000 of 28 × 28), "cifar10" (50,000 and 10,000 of 3 × 32 × 32; 740 MB in memory), and of both the
-    first 500 and 100 of each class: "mnist_small", "cifar10_small".
+    A row is an image with pixels from 0 to 1, one color channel after the other.
+
+    Args:
+        name: "mnist" (60,000 and 10,000 images of 28 × 28 pixels), "cifar10" (50,000 and 10,000 of
+            3 × 32 × 32; 740 MB in memory), or the first 500 and 100 images of each class:
+            "mnist_small", "cifar10_small".
+        download: Download the file if it is missing.
+        progress: Show a progress bar while downloading.
     """
     if name not in IMAGES:
-        raise ValueError(f"no images {name!r}; there are {', '.join(IMAGES)}")
-    arrays, classes = IMAGES[name](download, progress)
-    return tuple(_part(arrays, part, classes) for part in ("train", "test"))  # type: ignore[return-value]
+        raise ValueError(
+            f"unknown image set {name!r}; choose one of {', '.join(IMAGES)}"
+        )
+    whole = name.removesuffix("_small")
+    if name == whole:
+        arrays = _load_images(whole, download, progress)
+    else:
+        arrays = _load_small_images(whole, download, progress)
+    return _part(arrays, "train", _CLASSES[whole]), _part(
+        arrays, "test", _CLASSES[whole]
+    )
 
 
 def cache() -> Path:
-    """Where downloads go: bonas/data in the user's cache."""
+    """Return the folder of downloads: bonas/data in the user's cache."""
     return user_cache() / "data"
 
 
 def find(file: str) -> Path | None:
-    """The path of a data file, in the folder that BONAS_DATA names or else in the cache; None where it is in neither."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    if named and not Path(named).is_dir():
-        raise FileNotFoundError(f"{FOLDER_VARIABLE} names {named}, which is not a folder")
-    places = [Path(named) / file, cache() / file] if named else [cache() / file]
-    return next((path for path in places if path.is_file()), None)
+    """Return the path of a data file in the folder BONAS_DATA or in the cache; None if missing."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder and not Path(folder).is_dir():
+        raise FileNotFoundError(f"{FOLDER_VARIABLE} is {folder}, which is not a folder")
+    paths = [Path(folder) / file, cache() / file] if folder else [cache() / file]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def locate(source: Source, *, download: bool = True, progress: bool = True) -> Path:
-    """The path of the file, after a download into the cache if it is nowhere: the folder that BONAS_DATA names is only read.
+    """Return the path of a data file, and download it into the cache if it is missing.
 
-    Its contents are the reader's to check: a file that the user put there need not be the public one byte for byte.
+    Nothing is written to the folder BONAS_DATA. A file found there is not compared with the public
+    file, from which it may differ in format; its reader checks the contents.
     """
     if path := find(source.file):
         return path
     if download and source.url:
-        return fetch(source.url, cache() / source.file, source.check or has_sha256(source.sha256), progress=progress)
-    why = "downloads are off" if source.url else "no published checksum of it is known, so it is not downloaded"
-    place = os.environ.get(FOLDER_VARIABLE) or f"a folder that {FOLDER_VARIABLE} names"
+        check = source.check or has_sha256(source.sha256)
+        return fetch(source.url, cache() / source.file, check, progress=progress)
+    if source.url:
+        reason = "downloads are off"
+    else:
+        reason = "it cannot be downloaded, because no checksum is published"
+    folder = (
+        os.environ.get(FOLDER_VARIABLE) or f"a folder and set {FOLDER_VARIABLE} to it"
+    )
     raise FileNotFoundError(
-        f"{source.file} is missing, and {why}: get the data from {source.home} and put the file into {place}"
+        f"{source.file} is missing, and {reason}: get the data from {source.home} "
+        f"and put the file into {folder}"
     )
 
 
-def _shipped(name: str) -> Examples:
+def _load_from_sklearn(name: str) -> Examples:
     from sklearn import datasets  # slow to import
 
     bunch = getattr(datasets, f"load_{name}")()
-    x, names = bunch.data.astype(np.float32), tuple(str(column) for column in bunch.feature_names)
+    x = bunch.data.astype(np.float32)
+    names = tuple(str(column) for column in bunch.feature_names)
     if name == "diabetes":
         return Examples(x, bunch.target.astype(np.float32), "regression", names)
+    classes = tuple(str(label) for label in bunch.target_names)
+    return Examples(x, bunch.target.astype(np.int32), "classification", names, classes)
+
+
+def _load_uci(name: str, download: bool, progress: bool) -> Examples:
+    """Load a UCI set from an npz file with arrays X and y, or else from the public text file."""
+    if path := find(f"uci/{name}.npz"):
+        examples = read_npz(path)
+    else:
+        url = uci.url(name)
+        home = f"{url} (or make uci/{name}.npz with arrays X, y from {UCI[name].home})"
+        source = Source(f"uci/{name}.txt", home, url, check=uci.check(name))
+        path = locate(source, download=download, progress=progress)
+        examples = uci.read(path, name)
+    if examples.x.shape != UCI[name].shape:
+        raise ValueError(
+            f"{path} is not the set {name}: expected X of shape {UCI[name].shape}, "
+            f"got {examples.x.shape}"
+        )
+    return examples
+
+
+def _part(
+    arrays: dict[str, np.ndarray], part: str, classes: tuple[str, ...]
+) -> Examples:
+    x = arrays[f"x_{part}"]
+    x = x.reshape(len(x), -1).astype(np.float32)
+    x /= 255.0  # in place, because CIFAR-10 is large
+    names = tuple(f"pixel{i}" for i in range(x.shape[1]))
     return Examples(
-        x, bunch.target.astype(np.int32), "classification", names, tuple(str(label) for label in bunch.target_names)
+        x, arrays[f"y_{part}"].astype(np.int32), "classification", names, classes
     )
 
 
-def _uci(name: str, download: bool, progress: bool) -> Examples:
-    """The set from an npz file with arrays X and y, or else from the public text, which is downloaded if need be."""
-    if path := find(f"uci/{name}.npz"):
-        found = read_npz(path)
-    else:
-        url = uci.url(name)
-        home = f"{url} (uci/{name}.npz with arrays X, y of {UCI[name].home} would do as well)"
-        source = Source(f"uci/{name}.txt", home, url, check=uci.check(name))
-        path = locate(source, download=download, progress=progress)
-        found = uci.read(path, name)
-    if found.x.shape != UCI[name].shape:
-        raise ValueError(f"{path} is not the set {name}: it has {found.x.shape} rows and columns, not {UCI[name].shape}")
-    return found
+def _load_images(name: str, download: bool, progress: bool) -> dict[str, np.ndarray]:
+    """Load arrays x_train, y_train, x_test and y_test of a whole image data set."""
+    if name == "mnist":
+        return _read_images(locate(_MNIST, download=download, progress=progress))
+    return _read_cifar10(locate(_CIFAR10, download=download, progress=progress))
 
 
-def _part(arrays: dict[str, np.ndarray], part: str, classes: tuple[str, ...]) -> Examples:
-    x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
-    x = x.reshape(len(x), -1).astype(np.float32)
-    x /= 255.0  # in place: the whole of CIFAR-10 is large
-    names = tuple(f"pixel{i}" for i in range(x.shape[1]))
-    return Examples(x, y.astype(np.int32), "classification", names, classes)
+def _load_small_images(
+    name: str, download: bool, progress: bool
+) -> dict[str, np.ndarray]:
+    """Load the first images of each class, from the file of the small set or the whole set."""
+    if path := find(_SMALL_FILES[name]):
+        return _read_images(path)
+    arrays = _load_images(name, download, progress)
+    small: dict[str, np.ndarray] = {}
+    for part, size in _SMALL_SIZES.items():
+        chosen = _first_of_each_class(arrays[f"y_{part}"], size)
+        small |= {
+            f"{kind}_{part}": arrays[f"{kind}_{part}"][chosen] for kind in ("x", "y")
+        }
+    return small
 
 
-def _image_file(path: Path) -> dict[str, np.ndarray]:
+def _read_images(path: Path) -> dict[str, np.ndarray]:
     arrays = load_npz(path, ("x_train", "y_train", "x_test", "y_test"))
     for part in ("train", "test"):
-        x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+        x = arrays[f"x_{part}"]
+        y = arrays[f"y_{part}"]
         if x.dtype != np.uint8 or y.shape != x.shape[:1] or y.max(initial=0) > 9:
             raise ValueError(
-                f"{path}: expected uint8 images and as many labels from 0 to 9; got {x.dtype} {x.shape} and {y.shape}"
+                f"{path}: expected uint8 images with one label from 0 to 9 each; "
+                f"got {x.dtype} {x.shape} and labels {y.shape}"
             )
     return arrays
 
 
-def _mnist(download: bool, progress: bool):
-    return _image_file(locate(_MNIST, download=download, progress=progress)), _DIGITS
-
-
-def _cifar10(download: bool, progress: bool):
-    path = locate(_CIFAR10, download=download, progress=progress)
-    batches = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
+def _read_cifar10(path: Path) -> dict[str, np.ndarray]:
+    batches = {
+        "train": [f"data_batch_{i}" for i in range(1, 6)],
+        "test": ["test_batch"],
+    }
     arrays: dict[str, np.ndarray] = {}
     try:
         with tarfile.open(path) as archive:
             for part, files in batches.items():
-                records = np.concatenate([_records(archive, file) for file in files])
+                records = np.concatenate(
+                    [_read_records(archive, file) for file in files]
+                )
                 arrays |= {f"x_{part}": records[:, 1:], f"y_{part}": records[:, 0]}
     except (tarfile.TarError, EOFError, KeyError, ValueError) as problem:
-        raise ValueError(f"{path} is not the binary archive of CIFAR-10: {problem}") from problem
-    return arrays, _OBJECTS
+        raise ValueError(
+            f"{path} is not the binary archive of CIFAR-10: {problem}"
+        ) from problem
+    return arrays
 
 
-def _records(archive: tarfile.TarFile, file: str) -> np.ndarray:
-    """Records of one byte for the label and 3072 for the image."""
+def _read_records(archive: tarfile.TarFile, file: str) -> np.ndarray:
+    """Read records of CIFAR-10: one byte for the label, 3072 bytes for the image."""
     content = archive.extractfile(f"cifar-10-batches-bin/{file}.bin")
-    return np.frombuffer(content.read() if content else b"", np.uint8).reshape(-1, 1 + _IMAGE_BYTES)
+    return np.frombuffer(content.read() if content else b"", np.uint8).reshape(
+        -1, 1 + _IMAGE_BYTES
+    )
 
 
-def _small(file: str, whole: Callable, classes: tuple[str, ...]) -> Callable:
-    """The small set from its own file, or from the whole one where there is none."""
-
-    def read_small(download: bool, progress: bool):
-        if path := find(file):
-            return _image_file(path), classes
-        arrays, _ = whole(download, progress)
-        chosen = {part: _first_of_each(arrays[f"y_{part}"], number) for part, number in _SMALL.items()}
-        return {name: array[chosen[name.partition("_")[2]]] for name, array in arrays.items()}, classes
-
-    return read_small
-
-
-def _first_of_each(y: np.ndarray, number: int) -> np.ndarray:
-    """The rows of the first `number` of each class, in the order of the whole."""
-    return np.sort(np.concatenate([np.flatnonzero(y == label)[:number] for label in np.unique(y)]))
-
-
-IMAGES: dict[str, Callable] = {
-    "mnist": _mnist,
-    "mnist_small": _small("mnist/mnist_subset_5k_1k.npz", _mnist, _DIGITS),
-    "cifar10": _cifar10,
-    "cifar10_small": _small("cifar10/cifar10_subset_5k_1k.npz", _cifar10, _OBJECTS),
-}
+def _first_of_each_class(y: np.ndarray, number: int) -> np.ndarray:
+    """Return the rows of the first `number` examples of each class, in their order."""
+    return np.sort(
+        np.concatenate([np.flatnonzero(y == label)[:number] for label in np.unique(y)])
+    )

@@ -1,39 +1,58 @@
-"""Files from the web: checked, and whole or not there at all."""
+"""Download files with a check; an incomplete file is never left behind."""
 
 import hashlib
 import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.error import URLError
 from urllib.request import urlopen
 
-Check = Callable[[Path], None]  # ValueError: what is wrong with "it", the file of that path
-_CHUNK = 1 << 16  # bytes between two moves of the progress bar
-_PATIENCE = 30.0  # seconds without a byte before a server counts as gone
+# Raises a ValueError if the file at a path is wrong. The message starts with "it" for the file.
+Check = Callable[[Path], None]
+# Bytes between two updates of the progress bar.
+_CHUNK = 1 << 16
+# Seconds without data after which the server counts as unreachable.
+_TIMEOUT = 30.0
 
 
-def has_sha256(expected: str) -> Check:
-    """A check of a file's bytes."""
+@dataclass(frozen=True)
+class Sha256Check:
+    """Check the SHA-256 digest of a file."""
 
-    def check(path: Path) -> None:
+    expected: str
+
+    def __call__(self, path: Path) -> None:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
-            raise ValueError(f"it has sha256 {found}, not {expected}; it has changed, or was tampered with")
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != self.expected:
+            raise ValueError(
+                f"it has SHA-256 digest {digest}; expected {self.expected}: "
+                "the file was changed by its owner or tampered with"
+            )
 
-    return check
+
+def has_sha256(expected: str) -> Sha256Check:
+    """Return a check that a file has the expected SHA-256 digest."""
+    return Sha256Check(expected)
 
 
-def fetch(url: str, path: str | os.PathLike, check: Check, *, progress: bool = True) -> Path:
-    """The path, where the file of that url now is; a file that is already there is used as it is.
+def fetch(
+    url: str, path: str | os.PathLike, check: Check, *, progress: bool = True
+) -> Path:
+    """Download a file unless it exists, and return its path.
 
-    The bytes go to a temporary file beside it, which is renamed once it passes the check: a cut download leaves nothing.
-    ConnectionError: the server was not reached, refused, or stopped. ValueError: the file is not the one expected.
-    OSError: it cannot be written there.
+    The data go to a temporary file in the same folder, which is renamed when it passes the check,
+    so an interrupted download leaves nothing behind.
+
+    Raises:
+        ConnectionError: The server cannot be reached, or the download stopped.
+        ValueError: The file fails the check.
+        OSError: The folder is not writable.
     """
     path = Path(path)
     if path.is_file():
@@ -44,7 +63,7 @@ def fetch(url: str, path: str | os.PathLike, check: Check, *, progress: bool = T
         try:
             check(part)
         except ValueError as problem:
-            raise ValueError(f"{url} is not the file expected: {problem}") from problem
+            raise ValueError(f"{url} is not the expected file: {problem}") from problem
         os.replace(part, path)
     finally:
         if path.parent.is_dir():
@@ -53,56 +72,73 @@ def fetch(url: str, path: str | os.PathLike, check: Check, *, progress: bool = T
 
 
 def _download(url: str, part: Path, name: str, progress: bool) -> None:
-    with _writable(part) as file, _connection(url) as answer, _bar(name, _length(answer), progress) as advance:
+    with (
+        _open_for_writing(part) as file,
+        _connect(url) as response,
+        _progress_bar(name, _content_length(response), progress) as update,
+    ):
         received = 0
-        while chunk := _next(answer, url):
+        while chunk := _read_chunk(response, url):
             file.write(chunk)
             received += len(chunk)
-            advance(len(chunk))
-        # A cut connection looks like the end of the file.
-        if (expected := _length(answer)) is not None and received < expected:
-            raise ConnectionError(f"the download of {url} stopped after {received} of {expected} bytes; try again")
+            update(received)
+        expected = _content_length(response)
+        # A lost connection looks like the end of the file.
+        if expected is not None and received < expected:
+            raise ConnectionError(
+                f"the download of {url} stopped after {received} of {expected} bytes; try again"
+            )
 
 
-def _length(answer) -> int | None:
-    length = answer.headers.get("Content-Length")
+def _content_length(response: Any) -> int | None:
+    length = response.headers.get("Content-Length")
     return None if length is None else int(length)
 
 
-def _next(answer, url: str) -> bytes:
+def _read_chunk(response: Any, url: str) -> bytes:
     try:
-        return answer.read(_CHUNK)
+        return response.read(_CHUNK)
     except (HTTPException, OSError) as problem:
-        raise ConnectionError(f"the download of {url} stopped: {problem}; try again") from problem
+        raise ConnectionError(
+            f"the download of {url} stopped: {problem}; try again"
+        ) from problem
 
 
 @contextmanager
-def _writable(part: Path) -> Iterator[BinaryIO]:
-    """The open file; only what goes wrong in opening it is about the folder."""
+def _open_for_writing(part: Path) -> Iterator[BinaryIO]:
+    """Open a new file; an error of opening it is reported with the folder and advice."""
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         file = part.open("xb")
     except OSError as problem:
-        advice = "XDG_CACHE_HOME can name another cache, BONAS_DATA a folder that holds the file"
-        raise OSError(f"cannot write to the folder {part.parent}: {problem}; {advice}") from problem
+        advice = (
+            "set XDG_CACHE_HOME to another cache folder, "
+            "or BONAS_DATA to a folder that contains the file"
+        )
+        raise OSError(
+            f"cannot write to the folder {part.parent}: {problem}; {advice}"
+        ) from problem
     with file:
         yield file
 
 
-def _connection(url: str):
+def _connect(url: str) -> Any:
     try:
-        return urlopen(url, timeout=_PATIENCE)
+        return urlopen(url, timeout=_TIMEOUT)
     except (URLError, HTTPException, OSError) as problem:
         raise ConnectionError(f"cannot download {url}: {problem}") from problem
 
 
 @contextmanager
-def _bar(name: str, total: int | None, shown: bool):
-    """advance(bytes), which moves a bar on the standard error stream."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+def _progress_bar(
+    name: str, total: int | None, shown: bool
+) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on the standard error stream; yields update(bytes received)."""
+    if not shown:
+        yield lambda received: None
+        return
+    from bonas.search import ProgressBar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
-        task = bar.add_task(name, total=total)
-        yield lambda received: bar.advance(task, received)
+    megabytes = None if total is None else total / 1e6
+    with ProgressBar(megabytes, unit="MB", stderr=True) as bar:
+        yield lambda received: bar.update(received / 1e6, name)

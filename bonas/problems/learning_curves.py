@@ -1,14 +1,17 @@
-"""Tables of real learning curves, from the networks that Baker et al. 2018 trained and published (MIT licence).
+"""Tables of real learning curves of networks, published by Baker et al. 2018.
 
-| name | networks | epochs | minimised |
+The data have the MIT license.
+
+| name | networks | epochs | minimized |
 |---|---|---|---|
 | metaqnn_cifar10 | 1000 convolutional (`problems.metaqnn`) | 20 | 1 − validation accuracy |
-| metaqnn_svhn | 1300 convolutional | 20 | the same |
-| resnet_cifar10 | 486 residual of 39 layers, told apart by their number of weights and learning rate | 50 | the same |
-| lstm_ptb | 280 LSTMs of 2 to 5 layers of 10 to 1390 cells | 60 | cross-entropy of a word: log perplexity |
+| metaqnn_svhn | 1300 convolutional | 20 | 1 − validation accuracy |
+| resnet_cifar10 | 486 residual networks of 39 layers | 50 | 1 − validation accuracy |
+| lstm_ptb | 280 LSTMs of 2 to 5 layers of 10 to 1390 cells | 60 | log perplexity of a word |
 
-No network is there twice: there is one run of each. Checkpoints are epochs, counted from 1. The description of the files calls
-the first value of the last two sets that of a network that was not trained, which it is not: their accuracies are far above
+The residual networks differ in their number of weights and their learning rate. There is one run of
+every network. Checkpoints are epochs, counted from 1. The description of the files says that the
+first value of the last two sets was measured before training. It was not: accuracies are far above
 chance, and perplexities far below the size of the vocabulary.
 """
 
@@ -19,7 +22,7 @@ import numpy as np
 
 from bonas.problems import metaqnn
 from bonas.problems.datasets import Source, find, locate
-from bonas.problems.tables import Table, repeated, table
+from bonas.problems.tables import Table, table, table_from_runs
 from bonas.spaces import Float, Int, Space
 
 _HOME = "https://raw.githubusercontent.com/MITAutoML/accelerating_nas"
@@ -29,8 +32,8 @@ _RESNET = Source(
     f"{_HOME}/7a0abeb37787f51f47231c45af2796be697fe2cc/data/deep_resnets_cifar10.csv",
     "27dbe828a15275ebc59a92dfec9f43ff7f28cac25353819c08d4afc7b8943994",
 )
-# At the commit of the others its head lacks the last epoch. Which one mended that is not known here; the checksum is that of
-# the mended file.
+# At the commit of the other files its header lacks the last epoch. A later commit corrected that;
+# this is the checksum of the corrected file.
 _LSTM = Source(
     "curves/lstm_ptb.csv",
     _HOME,
@@ -42,50 +45,79 @@ NAMES = (*_METAQNN, "resnet_cifar10", "lstm_ptb")
 
 
 def load(name: str, *, download: bool = True, progress: bool = True) -> Table:
-    """The table of one of NAMES, from the data folder or downloaded."""
+    """Load the table of learning curves with a name in NAMES, and download it if it is missing."""
     if name not in NAMES:
-        raise ValueError(f"name is one of {', '.join(NAMES)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(NAMES)}; got {name!r}")
     if name in _METAQNN:
-        found = metaqnn.load(_METAQNN[name], download=download, progress=progress)
-        return table(found.space, range(1, found.curves.shape[1] + 1), 1.0 - found.curves)
-    source, read = (_RESNET, read_resnet) if name == "resnet_cifar10" else (_LSTM, read_lstm)
-    return read(find(f"{source.file}.gz") or locate(source, download=download, progress=progress))
+        trained = metaqnn.load(_METAQNN[name], download=download, progress=progress)
+        steps = range(1, trained.curves.shape[1] + 1)
+        return table(trained.space, steps, 1.0 - trained.curves)
+    source, read = (
+        (_RESNET, read_resnet) if name == "resnet_cifar10" else (_LSTM, read_lstm)
+    )
+    return read(
+        find(f"{source.file}.gz")
+        or locate(source, download=download, progress=progress)
+    )
 
 
 def read_resnet(path: Path) -> Table:
-    """The table of a CSV file with the columns num_params, lr and acc_0 to acc_49, gzipped or not."""
+    """Read a CSV file with the columns num_params, lr and acc_0 to acc_49, gzipped or not."""
     (weights, rate), accuracy = _read(path, ("num_params", "lr"), "acc_", 50)
-    _check(path, "accuracies lie between 0 and 1", accuracy, (accuracy > 0.0) & (accuracy < 1.0))
-    space = Space(weights=Int(int(weights.min()), int(weights.max()), log=True), rate=Float(rate.min(), rate.max(), log=True))
+    valid = (accuracy > 0.0) & (accuracy < 1.0)
+    _check(path, "accuracies must be between 0 and 1", accuracy, valid)
+    space = Space(
+        weights=Int(int(weights.min()), int(weights.max()), log=True),
+        rate=Float(rate.min(), rate.max(), log=True),
+    )
     return _table(space, (weights, rate), 1.0 - accuracy)
 
 
 def read_lstm(path: Path) -> Table:
-    """The table of a CSV file with the columns n_layer, n_inputs and ep_0 to ep_59, gzipped or not."""
+    """Read a CSV file with the columns n_layer, n_inputs and ep_0 to ep_59, gzipped or not."""
     (layers, cells), perplexity = _read(path, ("n_layer", "n_inputs"), "ep_", 60)
-    _check(path, "perplexities are above 1", perplexity, perplexity > 1.0)
-    space = Space(layers=Int(int(layers.min()), int(layers.max())), cells=Int(int(cells.min()), int(cells.max()), log=True))
+    _check(path, "perplexities must be above 1", perplexity, perplexity > 1.0)
+    space = Space(
+        layers=Int(int(layers.min()), int(layers.max())),
+        cells=Int(int(cells.min()), int(cells.max()), log=True),
+    )
     return _table(space, (layers, cells), np.log(perplexity))
 
 
 def _table(space: Space, columns: tuple[np.ndarray, ...], values: np.ndarray) -> Table:
-    unit = [np.asarray(one.unit(jnp.asarray(of))) for one, of in zip(space.parameters.values(), columns, strict=True)]
-    return repeated(space, np.stack(unit, axis=1), range(1, values.shape[1] + 1), values)
+    unit = [
+        np.asarray(parameter.unit(jnp.asarray(column)))
+        for parameter, column in zip(space.parameters.values(), columns, strict=True)
+    ]
+    return table_from_runs(
+        space, np.stack(unit, axis=1), range(1, values.shape[1] + 1), values
+    )
 
 
-def _read(path: Path, names: tuple[str, ...], prefix: str, epochs: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """The columns of these names, and the curves (n, epochs)."""
-    rows = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True, encoding="utf-8"))
-    wanted = [*names, *(f"{prefix}{epoch}" for epoch in range(epochs))]
-    missing = [name for name in wanted if name not in (rows.dtype.names or ())]
+def _read(
+    path: Path, names: tuple[str, ...], prefix: str, epochs: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the columns of these names, and the curves (n, epochs)."""
+    rows = np.atleast_1d(
+        np.genfromtxt(path, delimiter=",", names=True, encoding="utf-8")
+    )
+    curve_names = [f"{prefix}{epoch}" for epoch in range(epochs)]
+    required = [*names, *curve_names]
+    missing = [name for name in required if name not in (rows.dtype.names or ())]
     if missing or not len(rows):
-        raise ValueError(f"{path}: expected a CSV file with the column {(missing or names)[0]!r} and one row or more")
-    for name in wanted:
-        _check(path, f"{name} is a number", rows[name][:, None], np.isfinite(rows[name])[:, None])
-    return [rows[name] for name in names], np.stack([rows[name] for name in wanted[len(names) :]], axis=1)
+        raise ValueError(
+            f"{path}: expected a CSV file with the column {(missing or names)[0]!r} and at least "
+            "one row"
+        )
+    for name in required:
+        column = rows[name][:, None]
+        _check(path, f"{name} must be a number", column, np.isfinite(column))
+    return [rows[name] for name in names], np.stack(
+        [rows[name] for name in curve_names], axis=1
+    )
 
 
-def _check(path: Path, rule: str, values: np.ndarray, fine: np.ndarray) -> None:
-    if not fine.all():
-        row, column = np.argwhere(~fine)[0]
+def _check(path: Path, rule: str, values: np.ndarray, valid: np.ndarray) -> None:
+    if not valid.all():
+        row, column = np.argwhere(~valid)[0]
         raise ValueError(f"{path}: row {row}: {rule}; got {values[row, column]}")

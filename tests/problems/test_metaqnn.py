@@ -1,4 +1,6 @@
-"""MetaQNN's networks: strings and back, the space they make, files of our own making, and the real ones where they are."""
+"""MetaQNN's networks: strings and back, the space they make, files of our own making, and the real
+ones where they are.
+"""
 
 import gzip
 import os
@@ -15,7 +17,7 @@ NETS = {
     "[C(128,1,1), C(256,5,1), D(1,2), P(5,3), SM(10)]": Network(
         (Layer(CONVOLUTION, 1, 128), Layer(CONVOLUTION, 5, 256), Layer(POOLING, 5))
     ),
-    "[C(64,1,1), C(128,1,1), D(1,3), P(2,2), C(64,1,1), D(2,3), C(128,5,1), C(128,3,1), D(3,3), GAP(10), SM(10)]": Network(
+    "[C(64,1,1), C(128,1,1), D(1,3), P(2,2), C(64,1,1), D(2,3), C(128,5,1), C(128,3,1), D(3,3), GAP(10), SM(10)]": Network(  # noqa: E501
         (
             Layer(CONVOLUTION, 1, 64),
             Layer(CONVOLUTION, 1, 128),
@@ -26,7 +28,7 @@ NETS = {
         ),
         average=True,
     ),
-    "[C(128,5,1), C(128,3,1), D(1,7), C(512,1,1), P(5,3), D(2,7), C(512,3,1), C(64,3,1), D(3,7), C(256,1,1), P(3,2), D(4,7), "
+    "[C(128,5,1), C(128,3,1), D(1,7), C(512,1,1), P(5,3), D(2,7), C(512,3,1), C(64,3,1), D(3,7), C(256,1,1), P(3,2), D(4,7), "  # noqa: E501
     "C(128,3,1), FC(512), D(5,7), FC(256), D(6,7), SM(10)]": Network(
         (
             Layer(CONVOLUTION, 5, 128),
@@ -61,9 +63,12 @@ def real(request):
 
 def lines(nets=STRINGS, rates=RATES, curves=CURVES):
     """A file like theirs."""
-    head = "net,training_dataset,num_params,depth,lr," + ",".join(f"acc_{i}" for i in range(1, 21))
+    head = "net,training_dataset,num_params,depth,lr," + ",".join(
+        f"acc_{i}" for i in range(1, 21)
+    )
     rows = [
-        f'"{net}",cifar10,1,1,{rate},' + ",".join(map(str, curve)) for net, rate, curve in zip(nets, rates, curves, strict=True)
+        f'"{net}",cifar10,1,1,{rate},' + ",".join(map(str, curve))
+        for net, rate, curve in zip(nets, rates, curves, strict=True)
     ]
     return "\n".join([head, *rows]) + "\n"
 
@@ -71,22 +76,27 @@ def lines(nets=STRINGS, rates=RATES, curves=CURVES):
 # Strings
 
 
-@pytest.mark.parametrize(("net", "network"), NETS.items(), ids=["short", "average", "dense"])
+@pytest.mark.parametrize(
+    ("net", "network"), NETS.items(), ids=["short", "average", "dense"]
+)
 def test_a_string_is_its_network_and_back(net, network):
     assert metaqnn.parse(net) == network
     assert metaqnn.text(network) == net
 
 
 BAD = {
-    "nonsense": ("hello", "begins with a convolution; got 'hello'"),
-    "pooling first": ("[P(2,2), SM(10)]", "begins with a convolution"),
-    "unknown layer": ("[C(64,1,1), X(3), SM(10)]", "cannot read"),
-    "no softmax": ("[C(64,1,1)]", r"a net of these layers is '\[C\(64,1,1\), SM\(10\)\]'"),
-    "cut off": ("[C(64,1,1), C(128,", "cannot read"),
-    "another stride": ("[C(64,3,2), SM(10)]", "cannot read"),
-    "another pooling": ("[C(64,3,1), P(4,4), D(1,1), SM(10)]", "cannot read"),
-    "dropout missing": ("[C(64,3,1), C(64,3,1), SM(10)]", "cannot read"),
-    "dropout miscounted": ("[C(64,3,1), C(64,3,1), D(1,2), SM(10)]", "cannot read"),
+    "nonsense": ("hello", "must start with a convolution; got 'hello'"),
+    "pooling first": ("[P(2,2), SM(10)]", "must start with a convolution"),
+    "unknown layer": ("[C(64,1,1), X(3), SM(10)]", "cannot parse"),
+    "no softmax": (
+        "[C(64,1,1)]",
+        r"expected '\[C\(64,1,1\), SM\(10\)\]' for these layers",
+    ),
+    "cut off": ("[C(64,1,1), C(128,", "cannot parse"),
+    "another stride": ("[C(64,3,2), SM(10)]", "cannot parse"),
+    "another pooling": ("[C(64,3,1), P(4,4), D(1,1), SM(10)]", "cannot parse"),
+    "dropout missing": ("[C(64,3,1), C(64,3,1), SM(10)]", "cannot parse"),
+    "dropout miscounted": ("[C(64,3,1), C(64,3,1), D(1,2), SM(10)]", "cannot parse"),
 }
 
 
@@ -114,7 +124,9 @@ def test_columns_say_what_the_network_is(made):
         "rate": pytest.approx(0.001),
     }
     config = made.space.decode(made.x[2])
-    assert {name: config[name] for name in ("layers", "dense", "units_1", "units_2")} == {
+    assert {
+        name: config[name] for name in ("layers", "dense", "units_1", "units_2")
+    } == {
         "layers": 9,
         "dense": 2,
         "units_1": 512,
@@ -125,7 +137,9 @@ def test_columns_say_what_the_network_is(made):
 
 def test_rows_are_what_encode_makes_of_them(made):
     for row in made.x:
-        np.testing.assert_allclose(made.space.space.encode(made.space.decode(row)), row, atol=1e-12)
+        np.testing.assert_allclose(
+            made.space.space.encode(made.space.decode(row)), row, atol=1e-12
+        )
 
 
 def test_errors_are_those_after_the_last_epoch(made):
@@ -141,20 +155,22 @@ def test_the_rate_can_be_left_out():
 
 
 def test_a_broken_string_names_its_row():
-    with pytest.raises(ValueError, match="row 1: cannot read"):
+    with pytest.raises(ValueError, match="row 1: cannot parse"):
         metaqnn.table([STRINGS[0], "[C(64,3,2), SM(10)]", STRINGS[2]], RATES, CURVES)
 
 
 def test_what_is_outside_the_space_names_its_row_and_column():
     wide = STRINGS[0].replace("256", "1024")
-    with pytest.raises(ValueError, match=r"row 2: filters_2 lies in \[64, 512\]; got 1024"):
+    with pytest.raises(
+        ValueError, match=r"row 2: filters_2 must be in \[64, 512\]; got 1024"
+    ):
         metaqnn.table([*STRINGS[1:], wide], RATES, CURVES)
 
 
 def test_an_impossible_accuracy_names_its_row():
     curves = CURVES.copy()
     curves[1, 3] = np.nan
-    with pytest.raises(ValueError, match="row 1: accuracies lie between 0 and 1"):
+    with pytest.raises(ValueError, match="row 1: accuracies must be between 0 and 1"):
         metaqnn.table(STRINGS, RATES, curves)
 
 
@@ -187,14 +203,19 @@ def test_files_of_the_data_folder_are_read(folder, packed, made):
 
 def test_a_file_without_a_column_is_refused(folder):
     (folder / "metaqnn_svhn.csv").write_text(lines().replace("acc_7,", "other,"))
-    with pytest.raises(ValueError, match=r"metaqnn_svhn.csv: expected a CSV file with the column 'acc_7'"):
+    with pytest.raises(
+        ValueError,
+        match=r"metaqnn_svhn.csv: expected a CSV file with the column 'acc_7'",
+    ):
         metaqnn.load("svhn")
 
 
 @pytest.mark.parametrize("bad", ["", "high"])
 def test_what_is_no_number_names_its_row_and_column(folder, bad):
     (folder / "metaqnn_svhn.csv").write_text(lines(rates=[0.001, bad, 0.001]))
-    with pytest.raises(ValueError, match=rf"metaqnn_svhn.csv: row 1: lr is a number; got '{bad}'"):
+    with pytest.raises(
+        ValueError, match=rf"metaqnn_svhn.csv: row 1: lr must be a number; got '{bad}'"
+    ):
         metaqnn.load("svhn")
 
 

@@ -1,4 +1,6 @@
-"""The synthetic sets against the sources' formulas, worked by hand, and the distributions that they state."""
+"""The synthetic sets against the sources' formulas, worked by hand, and the distributions that they
+state.
+"""
 
 import inspect
 
@@ -11,14 +13,21 @@ from bonas.problems import synthetic
 
 KEY = jax.random.key(0)
 FEW, MANY = 20, 20_000  # every further size is compiled anew
-MAKERS = [synthetic.two_class_plane, synthetic.wilton_pieces, synthetic.wilton_cubic, synthetic.agrawal_sinusoid]
+MAKERS = [
+    synthetic.two_class_plane,
+    synthetic.wilton_pieces,
+    synthetic.wilton_cubic,
+    synthetic.agrawal_sinusoid,
+]
 CURVES = {
     "pieces": (synthetic.wilton_pieces, synthetic.pieces, (-14.0, 11.0), 5.0),
     "cubic": (synthetic.wilton_cubic, synthetic.cubic, (0.0, 1.0), 5.0),
     "sinusoid": (synthetic.agrawal_sinusoid, synthetic.sinusoid, (-1.0, 1.0), 0.1),
 }
 every_maker = pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
-every_curve = pytest.mark.parametrize(("maker", "function", "bounds", "noise"), CURVES.values(), ids=CURVES)
+every_curve = pytest.mark.parametrize(
+    ("maker", "function", "bounds", "noise"), CURVES.values(), ids=CURVES
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +52,9 @@ def test_a_key_gives_the_same_examples_in_float32():
     exact = synthetic.wilton_pieces(KEY, n=FEW)
     with jax.enable_x64(False):
         single = synthetic.wilton_pieces(KEY, n=FEW)
-    np.testing.assert_array_equal(np.column_stack([exact.x, exact.y]), np.column_stack([single.x, single.y]))
+    np.testing.assert_array_equal(
+        np.column_stack([exact.x, exact.y]), np.column_stack([single.x, single.y])
+    )
 
 
 @every_maker
@@ -61,22 +72,36 @@ def test_no_rows_are_refused(maker):
 @every_maker
 @pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf])
 def test_noise_that_is_no_standard_deviation_is_refused(maker, noise):
-    with pytest.raises(ValueError, match="noise is a standard deviation"):
+    with pytest.raises(ValueError, match="noise must be a finite standard deviation"):
         maker(KEY, n=FEW, noise=noise)
 
 
 @pytest.mark.parametrize(
-    ("maker", "n"), [(synthetic.wilton_pieces, 150), (synthetic.wilton_cubic, 100), (synthetic.agrawal_sinusoid, 20)]
+    ("maker", "n"),
+    [
+        (synthetic.wilton_pieces, 150),
+        (synthetic.wilton_cubic, 100),
+        (synthetic.agrawal_sinusoid, 20),
+    ],
 )
-def test_sizes_are_the_seeds(maker, n):
-    """W-E1, W-E2, G-E2."""
+def test_default_sizes_are_those_of_the_sources(maker, n):
+    """Wilton 2020, experiments 1 and 2; Agrawal, Section 5.1.1."""
     assert inspect.signature(maker).parameters["n"].default == n
 
 
 # Values by hand; those of the wave and the sinusoid from the sines of multiples of π.
 @pytest.mark.parametrize(
     ("x", "value"),
-    [(-12.0, -12.0), (-10.0, 10.0), (-9.0, 9.0), (-8.0, -8.0), (-7.0, -7.0), (-6.0, -6.0), (-5.0, -7.0), (1.0, 29.0)],
+    [
+        (-12.0, -12.0),
+        (-10.0, 10.0),
+        (-9.0, 9.0),
+        (-8.0, -8.0),
+        (-7.0, -7.0),
+        (-6.0, -6.0),
+        (-5.0, -7.0),
+        (1.0, 29.0),
+    ],
 )
 def test_pieces_by_hand(x, value):
     assert synthetic.pieces(x) == value
@@ -91,13 +116,21 @@ def test_the_last_piece_starts_at_two():
     np.testing.assert_allclose(synthetic.pieces(2.0), 4.0 * np.sin(4.0), rtol=1e-15)
 
 
-@pytest.mark.parametrize(("x", "value"), [(0.0, 10.0), (1.0, 20.0), (0.5, 8.75), (0.2, -4.0)])
+@pytest.mark.parametrize(
+    ("x", "value"), [(0.0, 10.0), (1.0, 20.0), (0.5, 8.75), (0.2, -4.0)]
+)
 def test_cubic_by_hand(x, value):
     np.testing.assert_allclose(synthetic.cubic(x), value, atol=1e-13)
 
 
 @pytest.mark.parametrize(
-    ("x", "value"), [(0.0, 1.0), (np.pi / 2.0, -1.0), (-np.pi / 2.0, 1.0), (np.pi / 14.0, 1.0 + np.cos(17 * np.pi / 14))]
+    ("x", "value"),
+    [
+        (0.0, 1.0),
+        (np.pi / 2.0, -1.0),
+        (-np.pi / 2.0, 1.0),
+        (np.pi / 14.0, 1.0 + np.cos(17 * np.pi / 14)),
+    ],
 )
 def test_sinusoid_by_hand(x, value):
     np.testing.assert_allclose(synthetic.sinusoid(x), value, atol=1e-14)
@@ -106,7 +139,9 @@ def test_sinusoid_by_hand(x, value):
 @every_curve
 def test_without_noise_y_is_the_function(maker, function, bounds, noise):
     examples = maker(KEY, n=FEW, noise=0.0)
-    np.testing.assert_array_equal(examples.y, function(examples.x[:, 0]).astype(np.float32))
+    np.testing.assert_array_equal(
+        examples.y, function(examples.x[:, 0]).astype(np.float32)
+    )
 
 
 @every_curve
@@ -120,17 +155,23 @@ def test_noise_has_the_stated_standard_deviation(maker, function, bounds, noise,
 def test_x_is_uniform_between_the_bounds(maker, function, bounds, noise, drawn):
     """Kolmogorov–Smirnov at a fixed seed; a false alarm has probability 1e-6 for a fresh key."""
     low, high = bounds
-    assert stats.kstest(drawn[maker].x[:, 0], "uniform", (low, high - low)).pvalue > 1e-6
+    assert (
+        stats.kstest(drawn[maker].x[:, 0], "uniform", (low, high - low)).pvalue > 1e-6
+    )
 
 
 def test_plane_without_noise_is_cut_by_the_wave():
     examples = synthetic.two_class_plane(KEY, n=MANY, noise=0.0)
-    above = examples.x[:, 1] > 0.5 + 0.25 * np.sin(2.0 * np.pi * examples.x[:, 0].astype(np.float64))
+    above = examples.x[:, 1] > 0.5 + 0.25 * np.sin(
+        2.0 * np.pi * examples.x[:, 0].astype(np.float64)
+    )
     np.testing.assert_array_equal(examples.y, above)
 
 
 def test_noise_mixes_the_classes_of_the_plane(drawn):
-    """P(blue | x) = Φ((x2 − wave)/0.1): the sum of blue − P over the points within the band, to six standard errors."""
+    """P(blue | x) = Φ((x2 − wave)/0.1): the sum of blue − P over the points within the band, to six
+    standard errors.
+    """
     examples = drawn[synthetic.two_class_plane]
     x1, x2 = examples.x.astype(np.float64).T
     height = x2 - 0.5 - 0.25 * np.sin(2.0 * np.pi * x1)
@@ -141,8 +182,10 @@ def test_noise_mixes_the_classes_of_the_plane(drawn):
 
 
 def test_classes_of_the_plane_are_balanced(drawn):
-    """The wave and the noise are symmetric about 1/2; six standard errors of a mean of coin flips."""
-    assert abs(drawn[synthetic.two_class_plane].y.mean() - 0.5) < 6.0 * 0.5 / np.sqrt(MANY)
+    """The wave and the noise are symmetric about 1/2; six standard errors of a mean of coin flips."""  # noqa: E501
+    assert abs(drawn[synthetic.two_class_plane].y.mean() - 0.5) < 6.0 * 0.5 / np.sqrt(
+        MANY
+    )
 
 
 def test_classes_of_the_plane_are_named():

@@ -1,4 +1,4 @@
-"""What was drawn: bands, labels and lines of axes; and a space to draw."""
+"""Read bands, labels and lines back from axes; and a space to plot."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ SPACE = bonas.Space(
 
 
 def edges(ax, i=0):
-    """The lower and upper edge of the i-th band: {x: (low, high)}."""
+    """Return lower and upper edge of the i-th band: {x: (low, high)}."""
     x, y = ax.collections[i].get_paths()[0].vertices.T
     return {place: (y[x == place].min(), y[x == place].max()) for place in np.unique(x)}
 
