@@ -1,16 +1,13 @@
-"""Spaces written for ConfigSpace (Lindauer et al. 2019) as spaces of ours."""
+"""Convert ConfigSpace spaces (Lindauer et al. 2019) to bonas spaces."""
 
-import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import and_, or_
 from typing import Any
 
-from bonas.spaces import Choice, Float, Int, Space
-from bonas.spaces.conditions import Condition, Terms
-from bonas.spaces.parameters import Parameter
+from bonas.spaces import Choice, Condition, Float, Int, Ordinal, Parameter, Space, Terms
 
 _COMPARISONS = {
     "EqualsCondition": "==",
@@ -19,141 +16,166 @@ _COMPARISONS = {
     "GreaterThanCondition": ">",
 }
 
-
-Term = tuple[str, str, Any]
+Term = tuple[str, str, Any]  # parent, comparison, value
 
 
 @dataclass(frozen=True)
-class Both:
-    """A condition that holds where all of several do."""
+class And:
+    """A condition that holds if all of its parts do."""
 
     parts: tuple[Condition, ...]
 
-    def __call__(self, values: Mapping[str, Any]):
+    def __call__(self, values: Mapping[str, Any]) -> Any:
         return reduce(and_, [part(values) for part in self.parts])
 
 
 @dataclass(frozen=True)
-class Either:
-    """A condition that holds where one of several does."""
+class Or:
+    """A condition that holds if any of its parts does."""
 
     parts: tuple[Condition, ...]
 
-    def __call__(self, values: Mapping[str, Any]):
+    def __call__(self, values: Mapping[str, Any]) -> Any:
         return reduce(or_, [part(values) for part in self.parts])
 
 
 def from_configspace(configspace: Any) -> Space:
-    """The space of a ConfigSpace.ConfigurationSpace: the same names, ranges, scales, options and conditions.
+    """Convert a ConfigSpace.ConfigurationSpace to a Space.
 
-    An ordinal becomes a Choice, whose options have no order for a model, with a warning: where the order matters, search an
-    Int of positions instead, and look the option up in the objective. A constant becomes a Choice of one option. Default
-    values are dropped. What a Space cannot say is a ValueError: forbidden clauses, priors and weights, and conditions that
-    hold although a parameter they look at is inactive (there, a Space has the child inactive as well).
+    Names, ranges, logarithmic scales, options and conditions are kept. A constant becomes a Choice
+    of one option. Default values are dropped.
+
+    Raises:
+        ValueError: If the space has features that a Space cannot represent: forbidden clauses,
+            priors, weights, or conditions that may hold although a parent is inactive (in a Space,
+            the child is then inactive too).
     """
     if not hasattr(configspace, "forbidden_clauses"):
-        raise ValueError(f"expected a ConfigSpace.ConfigurationSpace; got {type(configspace).__name__}")
+        raise ValueError(
+            f"expected a ConfigSpace.ConfigurationSpace; got {type(configspace).__name__}"
+        )
     if configspace.forbidden_clauses:
         clause = configspace.forbidden_clauses[0]
         raise ValueError(
-            f"forbidden clauses cannot be represented: {clause}. Let the objective fail there (a failed trial is not asked "
-            "again), or express it by a condition"
+            f"a Space cannot represent forbidden clauses: {clause}. Let the objective fail there "
+            "(a failed trial is not asked again), or express the clause as a condition"
         )
     parameters = {name: _parameter(name, each) for name, each in configspace.items()}
     conditions = {each.child.name: _condition(each) for each in configspace.conditions}
     for name, condition in conditions.items():
         _check_inactive_parents(name, condition, conditions)
-        parameters[name] = _under(parameters[name], condition)
+        parameters[name] = parameters[name].with_condition(condition)
     return Space(**parameters)
 
 
 def _parameter(name: str, given: Any) -> Parameter:
-    """A parameter without its condition; by the name of its class, so that the package need not be imported."""
+    """Convert a hyperparameter without its condition.
+
+    Its type is identified by the name of its class, so that ConfigSpace need not be imported.
+    """
     kind = type(given).__name__.removesuffix("Hyperparameter")
     if kind == "UniformFloat":
         return Float(float(given.lower), float(given.upper), log=given.log)
     if kind == "UniformInteger":
         return Int(int(given.lower), int(given.upper), log=given.log)
     if kind == "Ordinal":
-        warnings.warn(
-            f"parameter {name!r}: the order of its options is lost; the model takes each for unlike the others", stacklevel=4
-        )
-        return Choice(*given.sequence)
+        return Ordinal(given.sequence)
     if kind == "Constant":
         return Choice(given.value)
-    if kind == "Categorical" and (given.weights is None or len(set(given.weights)) == 1):
+    if kind == "Categorical" and (
+        given.weights is None or len(set(given.weights)) == 1
+    ):
         return Choice(*given.choices)
-    what = "the weights of its options" if kind == "Categorical" else f"the prior of a {type(given).__name__}"
-    raise ValueError(
-        f"parameter {name!r}: {what} cannot be represented; `configspace.remove_hyperparameter_priors()` gives a space without"
+    is_categorical = kind == "Categorical"
+    feature = (
+        "weights of options"
+        if is_categorical
+        else f"the prior of a {type(given).__name__}"
     )
-
-
-def _under(parameter: Parameter, condition: Condition) -> Parameter:
-    return Choice(*parameter.names, when=condition) if isinstance(parameter, Choice) else replace(parameter, when=condition)
+    raise ValueError(
+        f"parameter {name!r}: a Space cannot represent {feature}; "
+        "remove them with `configspace.remove_hyperparameter_priors()`"
+    )
 
 
 def _condition(given: Any) -> Condition:
     kind = type(given).__name__
     if kind == "AndConjunction":
-        return _every([_condition(part) for part in given.components])
+        return _conjunction([_condition(part) for part in given.components])
     if kind == "OrConjunction":
-        return Either(tuple(_condition(part) for part in given.components))
+        return Or(tuple(_condition(part) for part in given.components))
     if kind == "InCondition":
-        return Either(tuple(_term(given.parent, "==", value) for value in given.values))
+        return Or(
+            tuple(_comparison(given.parent, "==", value) for value in given.values)
+        )
     if kind not in _COMPARISONS:
-        raise ValueError(f"parameter {given.child.name!r}: a {kind} cannot be represented")
-    return _term(given.parent, _COMPARISONS[kind], given.value)
+        raise ValueError(
+            f"parameter {given.child.name!r}: a Space cannot represent a {kind}"
+        )
+    return _comparison(given.parent, _COMPARISONS[kind], given.value)
 
 
-def _every(parts: list[Condition]) -> Condition:
-    """One list of terms where all are such lists, since that can be stored; else the parts together."""
-    if all(isinstance(part, Terms) for part in parts):
-        return Terms(tuple(term for part in parts for term in part.terms))  # type: ignore[attr-defined]
-    return Both(tuple(parts))
+def _conjunction(parts: list[Condition]) -> Condition:
+    """Combine conditions by `and`, into Terms, which can be stored, if all of them are Terms."""
+    terms = [part.terms for part in parts if isinstance(part, Terms)]
+    if len(terms) == len(parts):
+        return Terms(tuple(chain.from_iterable(terms)))
+    return And(tuple(parts))
 
 
-def _term(parent: Any, comparison: str, value: Any) -> Condition:
-    """One comparison; the order of an ordinal is spelt out, since the options of a Choice have none."""
-    options = (parent.value,) if hasattr(parent, "value") else getattr(parent, "choices", getattr(parent, "sequence", None))
+def _comparison(parent: Any, comparison: str, value: Any) -> Condition:
+    """Convert one comparison of a parent with a value; options are compared by position."""
+    if hasattr(parent, "value"):
+        options: Any = (parent.value,)
+    else:
+        options = getattr(parent, "choices", getattr(parent, "sequence", None))
     if options is None:
         return Terms(((parent.name, comparison, float(value)),))
-    place = options.index(value)
-    if comparison in ("==", "!="):
-        return Terms(((parent.name, comparison, place),))
-    beyond = range(place) if comparison == "<" else range(place + 1, len(options))
-    if not beyond:
-        raise ValueError(f"a condition never holds: no option of {parent.name!r} is {comparison} {value!r}")
-    return Either(tuple(Terms(((parent.name, "==", other),)) for other in beyond))
+    position = options.index(value)
+    if (comparison, position) in (("<", 0), (">", len(options) - 1)):
+        raise ValueError(
+            f"a condition never holds: no option of {parent.name!r} is {comparison} {value!r}"
+        )
+    return Terms(((parent.name, comparison, position),))
 
 
-def _check_inactive_parents(name: str, condition: Condition, conditions: Mapping[str, Condition]) -> None:
-    """Refuses what ConfigSpace may find true although a parent is inactive: `!=`, and `or` of several parents."""
-    needed = set(_needed(condition))
-    for part in needed:
+def _check_inactive_parents(
+    name: str, condition: Condition, conditions: Mapping[str, Condition]
+) -> None:
+    """Reject conditions that may hold in ConfigSpace although a parent is inactive.
+
+    These are `!=`, and `or` over several parents.
+    """
+    required = set(_required_parts(condition))
+    for part in required:
         terms = list(_terms(part))
         parents = {parent for parent, _, _ in terms}
         if len(parents) == 1 and all(comparison != "!=" for _, comparison, _ in terms):
             continue
         for parent in sorted(parents & set(conditions)):
-            if not needed.issuperset(_needed(conditions[parent])):
+            if not required.issuperset(_required_parts(conditions[parent])):
                 raise ValueError(
-                    f"parameter {name!r}: its condition may hold where {parent!r} is inactive, which cannot be represented; "
-                    f"combine it by `and` with the condition of {parent!r}"
+                    f"parameter {name!r}: its condition may hold although {parent!r} is inactive, "
+                    "which a Space cannot represent; combine it by `and` with the condition of "
+                    f"{parent!r}"
                 )
 
 
-def _needed(condition: Condition) -> Iterator[Term | Either]:
-    """The parts of a condition that must all hold."""
-    if isinstance(condition, Either):
+def _required_parts(condition: Condition) -> Iterator[Term | Or]:
+    """Yield the parts of a condition that must all hold."""
+    if isinstance(condition, Or):
         yield condition
-    else:
-        yield from condition.terms if isinstance(condition, Terms) else chain.from_iterable(map(_needed, condition.parts))  # type: ignore[attr-defined]
+    elif isinstance(condition, Terms):
+        yield from condition.terms
+    elif isinstance(condition, And):
+        yield from chain.from_iterable(map(_required_parts, condition.parts))
 
 
-def _terms(part: Term | Either) -> Iterator[Term]:
-    """All comparisons within a part."""
-    if isinstance(part, Either):
-        yield from (term for inner in part.parts for each in _needed(inner) for term in _terms(each))
-    else:
+def _terms(part: Term | Or) -> Iterator[Term]:
+    """Yield all comparisons within a part."""
+    if not isinstance(part, Or):
         yield part
+        return
+    for condition in part.parts:
+        for inner in _required_parts(condition):
+            yield from _terms(inner)

@@ -1,53 +1,76 @@
-"""Optuna's distributions and our parameters: each as the other. A step is counted in whole numbers."""
+"""Convert between Optuna's distributions and bonas parameters.
 
+A distribution with a step becomes an Int that counts the steps.
+"""
+
+import math
 from typing import Any
 
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
-from bonas.spaces import Choice, Float, Int
-from bonas.spaces.parameters import Parameter
+from bonas.spaces import Choice, Float, Int, Parameter
 
-PLAIN = (type(None), bool, int, float, str)  # kinds of options that an Optuna storage keeps as they are
-
-
-def distribution(parameter: Parameter) -> BaseDistribution:
-    """The Optuna distribution of a parameter; options that Optuna does not keep are there as text."""
-    if isinstance(parameter, Choice):
-        return CategoricalDistribution([option(name) for name in parameter.names])
-    if isinstance(parameter, Int):
-        return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.log)
-    return FloatDistribution(float(parameter.low), float(parameter.high), log=parameter.log)
+# Types of options that Optuna stores.
+_OPTUNA_TYPES = (type(None), bool, int, float, str)
 
 
-def option(name: Any) -> Any:
-    """An option as Optuna can keep it: itself where it is plain, else its text."""
-    return name if isinstance(name, PLAIN) else repr(name)
+def to_distribution(parameter: Parameter) -> BaseDistribution:
+    """Convert a parameter to an Optuna distribution; see `optuna_option` for its options."""
+    if parameter.choices:
+        return CategoricalDistribution(
+            [optuna_option(option) for option in parameter.choices]
+        )
+    if parameter.size < math.inf:
+        return IntDistribution(
+            int(parameter.low), int(parameter.high), log=parameter.log
+        )
+    return FloatDistribution(
+        float(parameter.low), float(parameter.high), log=parameter.log
+    )
 
 
-def parameter(distribution: BaseDistribution) -> Parameter:
-    """The parameter of an Optuna distribution."""
+def optuna_option(option: Any) -> Any:
+    """Return an option as Optuna can store it: itself, or its repr."""
+    return option if isinstance(option, _OPTUNA_TYPES) else repr(option)
+
+
+def to_parameter(distribution: BaseDistribution) -> Parameter:
+    """Convert an Optuna distribution to a parameter."""
     if isinstance(distribution, CategoricalDistribution):
         return Choice(*distribution.choices)
     if not isinstance(distribution, (FloatDistribution, IntDistribution)):
-        raise ValueError(f"no parameter of ours is a {type(distribution).__name__}")
-    if stepped(distribution):
-        return Int(0, to_ours(distribution, distribution.high))
+        raise ValueError(
+            f"cannot convert a {type(distribution).__name__} to a parameter"
+        )
+    if _has_step(distribution):
+        return Int(0, to_bonas_value(distribution, distribution.high))
     if isinstance(distribution, IntDistribution):
         return Int(distribution.low, distribution.high, log=distribution.log)
     return Float(distribution.low, distribution.high, log=distribution.log)
 
 
-def stepped(distribution: BaseDistribution) -> bool:
-    """Whether values are steps apart, other than whole numbers one apart."""
+def _has_step(distribution: BaseDistribution) -> bool:
+    """Return whether a distribution has a step other than 1 between integers."""
     step = getattr(distribution, "step", None)
-    return step is not None and (step != 1 or isinstance(distribution, FloatDistribution))
+    return step is not None and (
+        step != 1 or isinstance(distribution, FloatDistribution)
+    )
 
 
-def to_ours(distribution: BaseDistribution, value: Any) -> Any:
-    """A value of an Optuna distribution as one of `parameter(distribution)`."""
-    return round((value - distribution.low) / distribution.step) if stepped(distribution) else value  # type: ignore[attr-defined]
+def to_bonas_value(distribution: Any, value: Any) -> Any:
+    """Convert a value of an Optuna distribution to a value of `to_parameter(distribution)`."""
+    if not _has_step(distribution):
+        return value
+    return round((value - distribution.low) / distribution.step)
 
 
-def to_theirs(distribution: BaseDistribution, value: Any) -> Any:
-    """The inverse of `to_ours`."""
-    return distribution.low + value * distribution.step if stepped(distribution) else value  # type: ignore[attr-defined]
+def to_optuna_value(distribution: Any, value: Any) -> Any:
+    """Convert a value of `to_parameter(distribution)` to a value of the Optuna distribution."""
+    if not _has_step(distribution):
+        return value
+    return distribution.low + value * distribution.step

@@ -1,31 +1,52 @@
-"""The durable door: studies, whose trials are kept in a file.
+"""Studies: searches whose trials are stored in a file.
 
-Names, and the module `report`, are loaded when first used (PEP 562): the command line lives here too, and
-must answer `--help` without JAX.
+Names are imported on first use (PEP 562), so that the command line can answer `--help` without
+loading JAX.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bonas.study import report as report
-    from bonas.study.execute import Event as Event
-    from bonas.study.file import StudyError as StudyError
-    from bonas.study.store import Record as Record
+    from bonas.study.database import APPLICATION_ID as APPLICATION_ID
+    from bonas.study.database import Database as Database
+    from bonas.study.database import StudyError as StudyError
+    from bonas.study.default_search import MAX_ROWS as MAX_ROWS
+    from bonas.study.default_search import SubsetSurrogate as SubsetSurrogate
+    from bonas.study.events import Callback as Callback
+    from bonas.study.events import Event as Event
+    from bonas.study.importance import divide_huge as divide_huge
+    from bonas.study.serialize import is_restorable as is_restorable
+    from bonas.study.serialize import space_to_json as space_to_json
     from bonas.study.study import Study as Study
-    from bonas.study.trial import Asked as Asked
-    from bonas.study.trial import Stop as Stop
+    from bonas.study.study_settings import DIRECTIONS as DIRECTIONS
+    from bonas.study.trial import Pruned as Pruned
+    from bonas.study.trial import Trial as Trial
+    from bonas.study.trial_record import TrialRecord as TrialRecord
 
-_HOMES = {"Asked": "trial", "Event": "execute", "Record": "store", "Stop": "trial", "Study": "study", "StudyError": "file"}
-_MODULES = ("report",)
-__all__ = sorted([*_HOMES, *_MODULES])
+_MODULES = {
+    "APPLICATION_ID": "database",
+    "DIRECTIONS": "study_settings",
+    "MAX_ROWS": "default_search",
+    "Callback": "events",
+    "Database": "database",
+    "Event": "events",
+    "Pruned": "trial",
+    "Study": "study",
+    "StudyError": "database",
+    "Trial": "trial",
+    "TrialRecord": "trial_record",
+    "SubsetSurrogate": "default_search",
+    "divide_huge": "importance",
+    "is_restorable": "serialize",
+    "space_to_json": "serialize",
+}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"bonas.study.{_HOMES[name]}"), name)
     if name in _MODULES:
-        return importlib.import_module(f"bonas.study.{name}")
+        return getattr(importlib.import_module(f"bonas.study.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'bonas.study' has no attribute {name!r}")
 
 

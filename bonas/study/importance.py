@@ -1,51 +1,87 @@
-"""How much each parameter decides about the value, by the model that a search would have of it."""
+"""Importance of parameters: total effects on the mean of a GP fitted to the values."""
+
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.data import dataset, standardise
+from bonas.checked_data import dataset
+from bonas.data import standardize
 from bonas.spaces import Space
-from bonas.study.subset import MOST, of_subset
+from bonas.study.default_search import MAX_ROWS, SubsetSurrogate
 from bonas.surrogates import gp
 
-_DRAWS = 1024  # random points, each moved along one parameter at a time: shares are then good to a few hundredths
-_FITS = 5  # one after the other, each from the last: an optimum of the hyperparameters, and not the start of a way there
-_ENOUGH = 4  # values, below which nothing can be said
+# Number of random points; shares are then accurate to a few hundredths.
+_DRAWS = 1024
+# Fits, each started from the last one, so that the hyperparameters reach an optimum.
+_FITS = 5
+_MIN_VALUES = 4
 
 
-def importance(space: Space, u: np.ndarray, values: np.ndarray, key: Array) -> dict[str, float]:
-    """Shares of the parameters in the variance of the value over the space, the greatest first; they sum up to 1.
+def importance(
+    space: Space,
+    u: Float[np.ndarray, "n d"],
+    values: Float[np.ndarray, " n"],
+    key: PRNGKeyArray,
+) -> dict[str, float]:
+    """Return the share of each parameter in the variance of the value over the space.
 
-    A share is the total effect of a parameter (Jansen 1999; Saltelli et al. 2010, Table 2 f), E[(f(x) − f(x'))²] / 2, where x'
-    is x with that parameter drawn anew, and f the mean of a GP that was fitted to the values; interactions count for all who
-    take part. Empty where there are fewer than 4 values; all equal where the value does not change.
+    Each share is the total effect E[(f(x) − f(x'))²] / 2 (Jansen 1999; Saltelli et al. 2010,
+    Table 2f), divided by the sum of all. x' is x with that parameter drawn again, and f the mean
+    of a GP fitted to the values. An interaction is part of the shares of all its parameters.
+
+    Returns:
+        Shares by name, the largest first, which sum to 1; equal shares if the value is constant;
+        empty for fewer than 4 values.
     """
-    if len(values) < _ENOUGH:
+    if len(values) < _MIN_VALUES:
         return {}
-    effects = np.asarray(_effects(space, jnp.asarray(u), jnp.asarray(values), key))
+    effects = np.asarray(
+        _total_effects(space, np.asarray(u), divide_huge(values)[0], key)
+    )
     total = effects.sum()
     shares = effects / total if total > 0.0 else np.full(space.dim, 1.0 / space.dim)
-    return {space.names[i]: float(shares[i]) for i in np.argsort(-shares, kind="stable")}
+    return {
+        space.names[i]: float(shares[i]) for i in np.argsort(-shares, kind="stable")
+    }
 
 
-def _effects(space: Space, u: Array, values: Array, key: Array) -> Array:
-    fit_key, one_key, other_key = jax.random.split(key, 3)
-    model = of_subset(gp(), MOST)
-    model = model.adapt(space) if model.adapt else model
-    room = max(64, 1 << (len(values) - 1).bit_length())  # as a study's capacity: few shapes, few compilations
-    data, _, _ = standardise(dataset(u, values, room))
-    state, fit = model.init(room, space.dim, 1), jax.jit(model.fit)
+def divide_huge(
+    values: Float[np.ndarray, " n"],
+) -> tuple[Float[np.ndarray, " n"], float]:
+    """Divide huge values by a power of 2, so that squares do not overflow; also return the power.
+
+    The division is exact, and 1 if no value is huge.
+    """
+    values = np.asarray(values, float)
+    largest = float(np.abs(values).max())
+    if largest <= float(jnp.finfo(jnp.result_type(float)).max) ** 0.25:
+        return values, 1.0
+    power = 2.0 ** (math.frexp(largest)[1] - 1)
+    return values / power, power
+
+
+def _total_effects(
+    space: Space, u: np.ndarray, values: np.ndarray, key: PRNGKeyArray
+) -> Float[Array, " d"]:
+    fit_key, draw_key, other_key = jax.random.split(key, 3)
+    model = SubsetSurrogate(gp(), MAX_ROWS).adapt(space)
+    # A power of 2, as a study's capacity: few shapes, few compilations.
+    capacity = max(64, 1 << (len(values) - 1).bit_length())
+    data, _, _ = standardize(dataset(u, values, capacity))
+    state = model.init(capacity, space.dim, 1)
+    fit = jax.jit(model.fit)
     for i in range(_FITS):
         state, _ = fit(jax.random.fold_in(fit_key, i), data, state)
-    draws = jax.random.uniform(one_key, (_DRAWS, space.dim))
+    draws = jax.random.uniform(draw_key, (_DRAWS, space.dim))
     others = jax.random.uniform(other_key, (_DRAWS, space.dim))
 
     @jax.jit
-    def mean(points: Array) -> Array:
+    def mean(points: Float[Array, "m d"]) -> Float[Array, " m"]:
         return model.predict(state, space.spread(points)).mean.mean(axis=0)
 
-    here = mean(draws)
-    moved = [mean(draws.at[:, i].set(others[:, i])) for i in range(space.dim)]
-    return jnp.stack([jnp.mean((here - there) ** 2) / 2 for there in moved])
+    before = mean(draws)
+    after = [mean(draws.at[:, i].set(others[:, i])) for i in range(space.dim)]
+    return jnp.stack([jnp.mean((before - moved) ** 2) / 2 for moved in after])

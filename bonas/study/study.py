@@ -1,53 +1,53 @@
-"""A search that loses nothing: its trials live in a file, and any number of processes may work on them."""
+"""Studies: searches whose trials are stored in a file that several processes can share."""
 
 import json
 import math
 import os
-import platform
-import secrets
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import jax
 import numpy as np
 
-from bonas.search.door import check_search
-from bonas.search.types import Search
+from bonas.search import Search, check_search, check_space, progress_bar
 from bonas.spaces import Space
-from bonas.study import tables
-from bonas.study.execute import Watch, check_limits, optimise
-from bonas.study.file import File, StudyError
+from bonas.study import dataframe
+from bonas.study.database import Database, StudyError
+from bonas.study.default_search import default_search, describe_fit
+from bonas.study.events import Callback, combine_callbacks, show_progress
+from bonas.study.executors import check_not_importing
 from bonas.study.importance import importance
-from bonas.study.line import both, line
-from bonas.study.parts import in_parts, networks
-from bonas.study.searching import FIRST, Searching
-from bonas.study.store import Point, Record, Store, set_all, settings
-from bonas.study.subset import default_search, said
-from bonas.study.trial import Asked, number_of
-from bonas.study.work import read
-from bonas.study.workers import check_guarded
-from bonas.study.written import Configs, check_conditions, is_whole, read_space, write_config, write_space
+from bonas.study.optimize import check_limits, optimize
+from bonas.study.serialize import (
+    check_conditions,
+    config_to_json,
+    is_restorable,
+    space_from_json,
+    space_to_json,
+)
+from bonas.study.stepper import FIRST_CAPACITY, SearchStepper
+from bonas.study.storage import Storage, read_values, write_values
+from bonas.study.study_settings import DIRECTIONS, check_can_ask, open_settings
+from bonas.study.trial import Trial, parse_result, trial_number
+from bonas.study.trial_record import NewTrial, TrialRecord
 
 if TYPE_CHECKING:
     import pandas
 
-DIRECTIONS = {"minimise": 1.0, "maximise": -1.0}  # what a value is multiplied by to be minimised
-
 
 class Study:
-    """A search whose trials are kept in a file: it may be killed at any moment, and goes on where it was.
+    """A search whose trials are stored in a file; it can be killed at any time and resumed.
 
-    The same seed asks for the same points as `bonas.minimise` and `bonas.run` do, however often it is interrupted. The file
-    belongs on a disk of this machine: SQLite's log does not work over a network. Workers elsewhere need not see it.
+    With the same seed, a study asks for the same points as `bonas.minimize` and `bonas.run`, even
+    if it is interrupted. The file must be on a local disk, because SQLite's log does not work over
+    a network. Workers on other machines do not need access to it.
     """
 
     def __init__(
         self,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         space: Space | None = None,
         *,
         seed: int | None = None,
@@ -55,145 +55,170 @@ class Study:
         direction: str | None = None,
         lease: float = 600.0,
         extra: Mapping[str, Any] | None = None,
-        _capacity: int = FIRST,
+        _capacity: int = FIRST_CAPACITY,
     ):
-        """Begin a study, or open the one that is there; without a space, only the latter.
+        """Create a study, or open an existing one; without a space, only open one.
 
-        seed: of the search (default 0). direction: "minimise" (the default) or "maximise". Those of a study that exists stay:
-            others are refused.
-        search: how points are chosen, by default `bonas.bayes(space)`, whose GP is fitted to a subset beyond 512 trials. A
-            study made with another needs it again to ask for more.
-        lease: seconds after which a trial that was asked, and not heard of since, is asked again. `optimise` and
-            `trial.report` renew it; trials of a process of this host that has died are asked again at once.
-        extra: JSON that is kept with the settings of a new study.
+        A space with conditions that are functions, or with options that JSON cannot represent, is
+        not stored completely. Without that space, such a study can only be read.
 
-        A space with conditions that are functions, or with options that JSON cannot say, is not wholly in the file: without
-        it such a study can only be read.
+        Args:
+            path: The file of the study.
+            space: The space to search.
+            seed: Seed of the search, an integer from 0 to 2^63 - 1; 0 by default. The seed and the
+                direction of an existing study cannot be changed.
+            search: The search; by default `bonas.bayes(space)`, with a GP fitted to a subset if
+                there are more than 512 trials. To continue a study that was created with another
+                search, pass the same search again.
+            direction: "minimize" (the default) or "maximize".
+            lease: Seconds after which a running trial is asked again if its lease is not renewed.
+                `optimize` and `trial.report` renew the lease. Trials of a process of this host
+                that has died are asked again at once.
+            extra: JSON to store with the settings of a new study.
         """
-        check_guarded()
+        check_not_importing()
         if search is not None:
             check_search(search)
+        if space is not None:
+            check_space(space)
         if not lease > 0.0:
-            raise ValueError(f"a lease is a number of seconds above 0; got {lease}")
-        self.path, self.lease, self._search = Path(path), lease, search
-        self._searching: Searching | None = None
-        self._file = File(path, create=space is not None)
-        wanted = {"seed": seed, "direction": direction}
+            raise ValueError(f"lease must be a positive number of seconds; got {lease}")
+        self.path = Path(path)
+        self.lease = lease
+        self._search = search
+        self._stepper: SearchStepper | None = None
+        self._database = Database(path, create=space is not None)
         try:
-            if space is not None and not self._file.readonly:
-                self._begin(space, wanted, "given" if search else "bonas.bayes(space)", dict(extra or {}), _capacity)
-            self._settings = settings(self._file)
-            if not self._settings:  # its first process was killed before it had a space
-                raise StudyError(f"{self.path} is empty; give a space to begin a study there")
-            self._check(space, wanted)
-            self._whole = space is not None or is_whole(self._settings["space"])
-            self.space = space or read_space(self._settings["space"])
-            self._store = Store(self._file, Configs(self.space).read)
-            check_conditions(
-                self.space, self._store.records() if space is not None and not is_whole(write_space(space)) else []
+            self._settings = open_settings(
+                self._database,
+                space,
+                seed=seed,
+                direction=direction,
+                is_custom=search is not None,
+                capacity=_capacity,
+                extra=extra,
             )
+            self._open(space)
         except BaseException:
-            self._file.close()
+            self._database.close()
             raise
 
-    def _begin(self, space: Space, wanted: dict[str, Any], search: str, extra: dict[str, Any], capacity: int) -> None:
-        """The settings of a new study, in one transaction."""
-        direction, seed = wanted["direction"] or "minimise", 0 if wanted["seed"] is None else wanted["seed"]
-        if direction not in DIRECTIONS:
-            raise ValueError(f'direction is "minimise" or "maximise"; got {direction!r}')
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-            raise ValueError(f"a seed is a whole number; got {seed!r}")
-        new = {"id": secrets.token_hex(8), "space": write_space(space), "seed": int(seed), "direction": direction}
-        new |= {"search": search, "capacity": capacity, "created": time.time(), "versions": versions(), "extra": extra}
-        with self._file.writing() as db:
-            if not settings(self._file):
-                set_all(self._file, new)
-                db.execute("INSERT INTO search (asks, told, capacity, used) VALUES (0, 0, 0, 0)")
-
-    def _check(self, space: Space | None, wanted: dict[str, Any]) -> None:
-        """A StudyError where the study is another one than the caller means."""
-        for name, value in wanted.items():
-            if value is not None and value != self._settings[name]:
-                raise StudyError(f"{self.path} has {name} {self._settings[name]!r}, not {value!r}: use that, or another file")
-        if space is not None and json.loads(json.dumps(write_space(space))) != self._settings["space"]:
-            raise StudyError(
-                f"{self.path} is a study of another space, {read_space(self._settings['space'])}: use that, or another file"
-            )
-
-    # Ask and tell
+    def _open(self, space: Space | None) -> None:
+        stored_space = self._settings["space"]
+        self._can_continue = space is not None or is_restorable(stored_space)
+        self.space = space or space_from_json(stored_space)
+        self._storage = Storage(self._database, self.space)
+        if space is not None and not is_restorable(space_to_json(space)):
+            check_conditions(space, self._storage.trials())
 
     def enqueue(self, config: Mapping[str, Any]) -> int:
-        """The number of a new trial of this configuration, which is asked before any new point of the search."""
-        self._check_whole()
+        """Add a trial with this configuration, which is asked before new points of the search.
+
+        Returns:
+            The number of the trial.
+        """
+        self._check_can_continue()
         u = np.asarray(self.space.encode(config), float)
-        # a float as it was given, which need not be what its column of the unit cube decodes to
-        kept = {name: float(config[name]) if isinstance(v, float) else v for name, v in self.space.decode(u).items()}
-        return self._store.enqueue(Point(u, write_config(kept), {"enqueued": True}))
+        # Store floats unchanged: decoding the column of the unit cube may round them.
+        exact = {
+            name: float(config[name]) if isinstance(value, float) else value
+            for name, value in self.space.decode(u).items()
+        }
+        return self._storage.enqueue(
+            NewTrial(u, config_to_json(exact), {"enqueued": True})
+        )
 
-    def ask(self) -> Asked:
-        """The next trial: the first that waits in the queue or was left by a dead process, else the search's next point."""
-        asked = self._ask()
-        assert asked is not None  # there is no limit
-        return asked
+    def ask(self) -> Trial:
+        """Return the next trial to evaluate.
 
-    def _ask(self, most: float = math.inf) -> Asked | None:
-        """The next trial; None where the study has `most` that have ended or are being evaluated."""
-        record = self._store.take(self.lease, most) or self._thinking().ask(self.lease, most)
+        It is the first trial in the queue, including trials of dead processes, or the next point of
+        the search.
+        """
+        trial = self._ask()
+        assert trial is not None  # only a limit gives None
+        return trial
+
+    def _ask(self, limit: float = math.inf) -> Trial | None:
+        """Return the next trial; None if `limit` trials are finished or running."""
+        record = self._storage.claim(self.lease, limit)
+        if record is None:
+            record = self._get_stepper().ask(self.lease, limit)
         if record is None:
             return None
-        about: dict[str, Any] = {"study": self._settings["id"], "lease": self.lease, "least": self.direction == "minimise"}
-        return Asked(record.number, record.config, record.u, store=self._store, **about)
+        return Trial(
+            record.number,
+            record.config,
+            record.u,
+            storage=self._storage,
+            study_id=self._settings["id"],
+            lease=self.lease,
+            minimize=self.direction == "minimize",
+        )
 
-    def _thinking(self) -> Searching:
-        self._check_whole()
-        if self._searching is None:
-            given = self._search
-            if given is None and self._settings["search"] == "given":
-                raise StudyError(f"{self.path} was made with a search of its own: give it again as search= to ask for more")
-            made, now = self._settings["versions"]["precision"], versions()["precision"]
-            if made != now:
-                raise StudyError(
-                    f"{self.path} was made in {made}, and this process computes in {now}: see bonas.configure(x64=)"
-                )
-            if given is not None and given.space != self.space:
-                raise StudyError("the search was made for another space than the study")
-            about: dict[str, Any] = {"seed": self.seed, "sign": DIRECTIONS[self.direction], "first": self._settings["capacity"]}
-            ours = given is None and is_whole(self._settings["space"])  # the space says all that its search depends on
-            about |= {"said": None if given else said, "name": json.dumps(self._settings["space"]) if ours else None}
-            self._searching = Searching(given or default_search(self.space), self._store, **about)
-        return self._searching
+    def _get_stepper(self) -> SearchStepper:
+        self._check_can_continue()
+        if self._stepper is None:
+            check_can_ask(self.path, self._settings, self.space, self._search)
+            # A space that is stored completely determines the programs of the default search.
+            stored_space = self._settings["space"]
+            is_default = self._search is None
+            is_named = is_default and is_restorable(stored_space)
+            self._stepper = SearchStepper(
+                self._search or default_search(self.space),
+                self._storage,
+                seed=self.seed,
+                sign=DIRECTIONS[self.direction],
+                first_capacity=self._settings["capacity"],
+                name=json.dumps(stored_space) if is_named else None,
+                describe_fit=describe_fit if is_default else None,
+            )
+        return self._stepper
 
-    def _check_whole(self) -> None:
-        if not self._whole:
+    def _check_can_continue(self) -> None:
+        if not self._can_continue:
             raise StudyError(
-                f"{self.path} has a condition or an option that cannot be kept in a file, so it can only be read: give the "
-                "space again, as in Study(path, space), to go on"
+                f"{self.path} has conditions or options that cannot be stored in a file, so "
+                "it can only be read; to continue, pass the space: Study(path, space)"
             )
 
-    def tell(self, trial: Asked | int, value: float, *, cost: float | None = None) -> None:
-        """Keep the value of a trial, and what it cost (default: the seconds since it was asked).
+    def tell(
+        self,
+        trial: Trial | int,
+        value: SupportsFloat,
+        *,
+        cost: SupportsFloat | None = None,
+    ) -> None:
+        """Store the value of a trial.
 
-        The first value told counts: a trial that has ended is refused. A value that is not finite is a failure; a cost that is
-        negative or infinite is refused.
+        A second result for the same trial is an error. A trial whose value is not finite has
+        failed.
+
+        Args:
+            trial: The trial from `ask`, or its number.
+            value: A number.
+            cost: The cost of the trial; by default, the seconds since it was asked.
         """
-        outcome = read(value if cost is None else (value, cost))
-        if outcome.value is None and not outcome.error.startswith("the value was"):
-            raise ValueError(outcome.error.replace("the objective returned", "told was"))
-        self._end(trial, None if math.isnan(outcome.cost) else outcome.cost, value=outcome.value, error=outcome.error)
+        outcome = parse_result(value if cost is None else (value, cost))
+        if outcome.invalid:
+            raise ValueError(outcome.error)
+        known_cost = None if math.isnan(outcome.cost) else outcome.cost
+        self._finish(trial, value=outcome.value, cost=known_cost, error=outcome.error)
 
-    def fail(self, trial: Asked | int, error: str, traceback: str = "") -> None:
-        """Keep that a trial failed, and why. The search takes its point for a bad one."""
-        self._end(trial, None, error=error or "it failed", traceback=traceback)
+    def fail(self, trial: Trial | int, error: str, traceback: str = "") -> None:
+        """Store that a trial failed, with its error. The search avoids its point."""
+        self._finish(
+            trial, value=None, cost=None, error=error or "failed", traceback=traceback
+        )
 
-    def _end(self, trial: Asked | int, cost: float | None, **fields: Any) -> None:
-        self._check_whole()
-        number = number_of(trial)
-        asked = self._store.record(number).asked
-        spent = time.time() - asked if asked is not None and cost is None else cost
-        if not self._store.end(number, info={}, cost=spent, **fields):
-            raise StudyError(f"trial {number} of {self.path} has ended already; what was told first is kept")
+    def _finish(self, trial: Trial | int, **outcome: Any) -> None:
+        self._check_can_continue()
+        number = trial_number(trial)
+        if not self._storage.finish(number, **outcome):
+            raise StudyError(
+                f"trial {number} of {self.path} has already finished; its first result is kept"
+            )
 
-    def optimise(
+    def optimize(
         self,
         objective: Callable[..., Any],
         trials: int | None = None,
@@ -203,90 +228,113 @@ class Study:
         workers: int | None = None,
         trial_seconds: float | None = None,
         progress: bool = True,
-        watch: Watch | None = None,
+        callback: Callback | None = None,
     ) -> None:
-        """Evaluate objective(config) at one point after the other.
+        """Evaluate objective(config) at the trials of the study.
 
-        The objective returns a number, or a number and a cost. Where it has a parameter `trial`, that is the trial:
-        `trial.report(step, value)` keeps intermediate values, `trial.should_stop()` says whether to give up, by returning a
-        value or by raising `bonas.study.Stop`. One that raises, or returns anything else than a finite number, is a failed
-        trial; ten of them in a row end the search with a StudyError. Ctrl-C ends it too, and is raised again: what was being
-        evaluated is back in the queue, and another call goes on.
+        The objective returns a number, or a number and a cost. If it has a parameter `trial`, it
+        receives the trial: `trial.report(step, value)` stores intermediate values, and
+        `trial.should_prune()` returns whether to stop, by returning a value or by raising
+        `bonas.study.Pruned`.
 
-        trials: how many the study shall have in the end, those of earlier calls and failed ones included, so that a script that
-            was interrupted can be called again. Without it the search ends after `seconds`, or never.
-        seconds: after which no evaluation is begun.
-        executor: anything with the interface of concurrent.futures, such as a pool of threads or of processes, or Dask's
-            client.get_executor(); a new point is asked whenever a worker is free. By default evaluations run here, one by one.
-        workers: how many trials the executor is given at once; without an executor, so many processes of this machine.
-        trial_seconds: after which an evaluation has failed. A process is then killed; a thread or a worker of a cluster cannot
-            be ended, and is not used again before it returns.
-        progress: a line with trials done, the best value, and the time left.
-        watch: called with an `Event` whenever a trial is asked, told, failed, stopped or returned to the queue.
+        A trial fails if its objective raises an exception or does not return a finite number. Ten
+        consecutive failures end the search with a StudyError. Ctrl-C ends it with
+        KeyboardInterrupt: running trials return to the queue, and another call resumes the search.
+
+        Args:
+            objective: The function to optimize.
+            trials: Total number of trials of the study, including failed ones and trials of
+                earlier calls, so that an interrupted script can be run again. By default, the
+                search is limited only by `seconds`.
+            seconds: Stop starting new trials after this time.
+            executor: Anything with the interface of concurrent.futures, such as a pool of threads
+                or processes, or Dask's client.get_executor(). By default, trials are evaluated in
+                this process, one at a time.
+            workers: Number of trials to submit to the executor at once; without an executor, the
+                number of local processes to start.
+            trial_seconds: Time limit of one evaluation, after which the trial has failed. A local
+                process is then killed. A thread or a worker of a cluster cannot be ended, and is
+                not used again before it returns.
+            progress: Whether to show a progress bar.
+            callback: Called with an `Event` whenever the state of a trial changes.
         """
         limits = {"trials": trials, "seconds": seconds, "trial_seconds": trial_seconds}
         check_limits(**limits)
-        with line(trials, self._store.ended(), shown=progress) as show:
-            optimise(self, objective, executor=executor, workers=workers, watch=both(show, watch), **limits)
-
-    # What is there
+        with progress_bar(
+            trials, self._storage.finished_count(), shown=progress
+        ) as update:
+            show = show_progress(update) if progress else None
+            optimize(
+                self,
+                objective,
+                executor=executor,
+                workers=workers,
+                callback=combine_callbacks(show, callback),
+                **limits,
+            )
 
     @property
-    def trials(self) -> list[Record]:
-        """All trials, by number."""
-        return self._store.records()
+    def trials(self) -> list[TrialRecord]:
+        """All trials by number."""
+        return self._storage.trials()
 
     @property
-    def best(self) -> Record | None:
-        """The trial with the best value; None where none was told yet."""
-        return self._store.best(self.direction == "minimise")
+    def best(self) -> TrialRecord | None:
+        """The complete or pruned trial with the best value, or None."""
+        return self._storage.best(self.direction == "minimize")
 
     def frame(self) -> "pandas.DataFrame":
-        """The trials as a DataFrame, one row a trial, with a column for every parameter. Needs pandas."""
-        return tables.frame(self.trials, self.space.names)
+        """Return the trials as a DataFrame, with a column for every parameter."""
+        return dataframe.to_dataframe(self.trials, self.space.names)
 
-    def csv(self, path: str | os.PathLike) -> None:
-        """Write the same table to a file."""
-        tables.write_csv(self.trials, self.space.names, path)
+    def csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table of `frame` to a CSV file."""
+        dataframe.write_csv(self.trials, self.space.names, path)
 
-    def importance(self) -> dict[str, float]:
-        """How much each parameter decides: shares that sum up to 1, the greatest first; empty below 4 values.
+    def importance(
+        self, trials: Sequence[TrialRecord] | None = None
+    ) -> dict[str, float]:
+        """Return the importance of each parameter, as shares that sum to 1, the largest first.
 
-        They are total effects on the mean of a GP that is fitted to all values: see `bonas.study.importance`. Of networks that
-        are trained part by part the last values count.
+        These are total effects on the mean of a GP that is fitted to the values; see
+        `bonas.study.importance`. The result is empty for fewer than 4 values.
+
+        Args:
+            trials: The trials to use; by default, all trials. Trials without a value are ignored.
         """
-        told = [record for record in self.trials if record.value is not None]
-        told = networks(told) if in_parts(self._settings) else told
-        u, values = np.array([record.u for record in told]), np.array([record.value for record in told], float)
+        records = self.trials if trials is None else trials
+        with_value = [record for record in records if record.value is not None]
+        u = np.array([record.u for record in with_value])
+        values = np.array([record.value for record in with_value], float)
         return importance(self.space, u, values, jax.random.key(self.seed))
 
     @property
     def seed(self) -> int:
-        """Of the search."""
-        return self._settings["seed"]
+        """The random seed of the search."""
+        return int(self._settings["seed"])
 
     @property
     def direction(self) -> str:
-        """Whether to "minimise" or to "maximise"."""
-        return self._settings["direction"]
+        """The direction of the search: "minimize" or "maximize"."""
+        return str(self._settings["direction"])
 
     @property
     def about(self) -> dict[str, Any]:
-        """Settings, versions and time of creation, and the `extra` that was given then."""
+        """Settings, versions, time of creation, and the `extra` settings."""
         return dict(self._settings)
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What was noted, by name."""
-        return settings(self._file, "note")
+        """Notes by name; see `note`."""
+        return read_values(self._database, "note")
 
     def note(self, name: str, value: Any) -> None:
-        """Keep any JSON with the study, under a name."""
-        set_all(self._file, {name: value}, "note")
+        """Store any JSON with the study under a name."""
+        write_values(self._database, {name: value}, "note")
 
     def close(self) -> None:
-        """Close the file. What was told is safe without it."""
-        self._file.close()
+        """Close the file; stored values are safe even if it is not closed."""
+        self._database.close()
 
     def __enter__(self) -> "Study":
         return self
@@ -295,11 +343,6 @@ class Study:
         self.close()
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{n} {state}" for state, n in self._store.counts().items() if n)
-        return f"Study({str(self.path)!r}: {counts or 'no trials'})"
-
-
-def versions() -> dict[str, str]:
-    """Of what decides which points a search asks for."""
-    found = {name: version(name) for name in ("bonas", "jax", "jaxlib", "numpy", "numpyro")}
-    return {"python": platform.python_version(), **found, "precision": str(jax.dtypes.canonicalize_dtype(float))}
+        counts = self._storage.counts().items()
+        text = ", ".join(f"{count} {state}" for state, count in counts if count)
+        return f"Study({str(self.path)!r}: {text or 'no trials'})"

@@ -1,239 +1,205 @@
-"""What the columns of a table are, found once: by this any table of the same columns becomes rows of numbers.
+"""The columns of a table, and the encoding of rows as inputs of networks.
 
-It goes to JSON and back, so that what a network was trained on is kept with it, and new rows are checked against it.
+`Columns` is stored with trained networks, to check new rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from jaxtyping import Bool, Float, Float32, Shaped
 
-from bonas.problems.examples import Task
-from bonas.tabular.cells import numbers, parsed, quoted, text_of
-from bonas.tabular.table import Table
-from bonas.tabular.target import as_classes, checked_target, task_of
+from bonas.problems.examples import Task, encode_labels
+from bonas.tabular.table import Table, quoted
 
-# A column of text with more values would make more one-hot columns than it is worth: it is a name, a date or a key.
-MOST_VALUES = 50
-# Share of rows, missing and not, from which on an input of its own says where a column has gaps: scaled to a deviation of 1,
-# one that hardly ever varies is far from all others where it does.
-_OFTEN = 0.05
-UNSEEN = ("refuse", "missing")  # what may become of a category that training did not have
+# How `encode_inputs` can treat categories that are not in the training data.
+UNSEEN_RULES = ("refuse", "missing")
+Unseen = Literal["refuse", "missing"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """An input: a number, or a category with one column of zeros and ones for each of its values."""
+    """An input column of numbers, or of categories that are one-hot encoded."""
 
     name: str
-    values: tuple[str, ...] = ()  # of a category; none for a number
-    fill: float | str | None = None  # what stands for a missing cell; None: it is refused
-    gaps: bool = False  # whether an input of its own, zero or one, says where a cell is missing
+    categories: tuple[str, ...] = ()  # empty for a number
+    # replaces a missing cell; None: a missing cell is an error
+    fill: float | str | None = None
+    missing_indicator: bool = False  # add an input that is 1 where a cell is missing
 
     @property
-    def names(self) -> list[str]:
-        """Of the numbers that it becomes."""
-        said = [f"{self.name} is missing"] if self.gaps else []
-        return [*([f"{self.name}={value}" for value in self.values] or [self.name]), *said]
+    def input_names(self) -> list[str]:
+        """Return the names of the network inputs from this column."""
+        names = [f"{self.name}={category}" for category in self.categories] or [
+            self.name
+        ]
+        if self.missing_indicator:
+            names.append(f"{self.name} is missing")
+        return names
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What is predicted, and from what."""
+    """The target of a table and the columns that predict it."""
 
     target: str
     task: Task
-    classes: tuple[str, ...]  # what labels stand for; empty in a regression
+    classes: tuple[str, ...]  # class names by label; empty for regression
     inputs: tuple[Column, ...]
-    unused: tuple[str, ...] = ()  # columns of the table that are not looked at
+    unused: tuple[str, ...] = ()  # columns of the table that are ignored
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the numbers that networks see: "age", "age is missing", "colour=red", "colour=blue"."""
-        return tuple(name for column in self.inputs for name in column.names)
+        """Names of the network inputs, such as "age", "age is missing" and "color=red"."""
+        return tuple(name for column in self.inputs for name in column.input_names)
 
     def to_json(self) -> dict[str, Any]:
-        """What a file keeps of it."""
-        return asdict(self)
+        """Convert to JSON, in the format of saved networks (schema 1)."""
+        inputs = [
+            {
+                "name": column.name,
+                "values": list(column.categories),
+                "fill": column.fill,
+                "gaps": column.missing_indicator,
+            }
+            for column in self.inputs
+        ]
+        return {
+            "target": self.target,
+            "task": self.task,
+            "classes": list(self.classes),
+            "inputs": inputs,
+            "unused": list(self.unused),
+        }
 
     @staticmethod
-    def from_json(made: dict[str, Any]) -> "Columns":
-        """The inverse of `to_json`."""
+    def from_json(data: dict[str, Any]) -> "Columns":
+        """Create the columns from the output of `to_json`."""
         inputs = tuple(
-            Column(each["name"], tuple(each["values"]), each["fill"], each.get("gaps", False)) for each in made["inputs"]
+            Column(
+                each["name"],
+                tuple(each["values"]),
+                each["fill"],
+                each.get("gaps", False),
+            )
+            for each in data["inputs"]
         )
-        return Columns(made["target"], made["task"], tuple(made["classes"]), inputs, tuple(made["unused"]))
+        return Columns(
+            target=data["target"],
+            task=data["task"],
+            classes=tuple(data["classes"]),
+            inputs=inputs,
+            unused=tuple(data["unused"]),
+        )
 
 
-def infer(
+def encode_target(columns: Columns, table: Table) -> Shaped[np.ndarray, " n"]:
+    """Return the target: float32 values, or int32 labels."""
+    if columns.task == "regression":
+        return table.numbers(columns.target).astype(np.float32)
+    label_of = {name: label for label, name in enumerate(columns.classes)}
+    names = class_names(table, columns.target).tolist()
+    return np.array([label_of[name] for name in names], np.int32)
+
+
+def class_names(table: Table, name: str) -> Shaped[np.ndarray, " n"]:
+    """Return the class of each cell of a column, named as by `problems.examples.encode_labels`."""
+    positions, names = distinct_classes(table, name)
+    return np.array(names)[positions]
+
+
+def distinct_classes(table: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the label of each cell of a column and the names of the classes."""
+    values, is_text = table.parse(name)
+    return encode_labels(table.text(name) if is_text.any() else values)
+
+
+def encode_inputs(
+    columns: Columns,
     table: Table,
     *,
-    target: str | None = None,
-    task: str | None = None,
-    categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
-) -> tuple[Columns, list[str]]:
-    """The columns of a table, and what a person should know about how they were taken."""
-    target = checked_target(table, target, (*categorical, *drop))
-    _require(table, categorical, "--categorical")
-    _require(table, drop, "--drop")
-    chosen, classes = task_of(table, target, task)
-    inputs = [_column(table, name, name in categorical) for name in table.columns if name not in (target, *drop)]
-    empty = [column.name for column in inputs if _missing(table, column).all()]
-    constant = [column.name for column in inputs if column.name not in empty and _is_constant(table, column)]
-    kept = tuple(column for column in inputs if column.name not in (*empty, *constant))
-    left = {why: names for why, names in (("empty", empty), ("constant", constant)) if names}
-    if not kept:
-        why = f"all others are {' or '.join(left)}" if left else "there is no other"
-        raise ValueError(f"{table.source} has no column to learn from beside the target {target!r}: {why}")
-    notices = [f"left out, since {why}: {quoted(names)}" for why, names in left.items()]
-    if one_hot := [column.name for column in kept if column.values]:
-        notices.append(f"taken as categories: {quoted(one_hot)}")
-    return Columns(target, chosen, classes, kept, (*drop, *empty, *constant)), notices
+    unseen: Unseen = "refuse",
+) -> Float32[np.ndarray, "n d"]:
+    """Encode rows as numbers, in the order of `columns.names`.
 
-
-def with_fills(columns: Columns, table: Table, rows: np.ndarray, impute: bool) -> tuple[Columns, list[str]]:
-    """The columns with what stands for missing cells, the median or the most frequent value of those rows; and what a person
-    should know about it.
-
-    Where cells are often missing, where they are is an input, too: it may tell more than what they would have held.
-    Without `impute` a table with missing cells is refused, and all its columns that have any are named.
+    Args:
+        columns: The columns of the training table.
+        table: New rows. A missing or unknown column is an error.
+        drop: Columns of the table to ignore.
+        unseen: How to treat a category that is not in the training data: "refuse" raises an error;
+            "missing" fills it in like a missing cell, or encodes it as zeros if the column has no
+            fill value.
     """
-    gone = {column.name: _missing(table, column) for column in columns.inputs}
-    gaps = {name: where for name, where in gone.items() if where.any()}
-    if not impute:
-        _check_whole(table, gaps)
-        return columns, []
-    often = [name for name, where in gaps.items() if _OFTEN <= where[rows].mean() <= 1.0 - _OFTEN]
-    made = [replace(each, fill=_fill(table, each, rows), gaps=each.name in often) for each in columns.inputs]
-    counts = ", ".join(f"{name!r} ({where.sum()})" for name, where in gaps.items())
-    notices = [f"missing values filled in: {counts}"] if gaps else []
-    if often:
-        notices.append(f"inputs of their own say where they were missing: {quoted(often)}")
-    return replace(columns, inputs=tuple(made)), notices
+    if unseen not in UNSEEN_RULES:
+        raise ValueError(
+            f"expected unseen to be one of {quoted(UNSEEN_RULES)}; got {unseen!r}"
+        )
+    _check_columns(columns, table, drop)
+    encoded = [_encode_column(table, column, unseen) for column in columns.inputs]
+    return np.concatenate(encoded, axis=1).astype(np.float32)
 
 
-def _check_whole(table: Table, gaps: dict[str, np.ndarray]) -> None:
-    if gaps:
-        told = [f"{name!r} ({where.sum()}, first in {table.where(int(where.argmax()))})" for name, where in gaps.items()]
-        raise ValueError(f"{table.source} has missing values in {', '.join(told)}; --impute fills them in")
+def missing_cells(table: Table, column: Column) -> Bool[np.ndarray, " n"]:
+    """Mark the missing cells of a column; in text, only empty cells are missing."""
+    if column.categories:
+        return table.text(column.name) == ""
+    return np.isnan(table.parse(column.name)[0])
 
 
-def targets(columns: Columns, table: Table) -> np.ndarray:
-    """The target (n,): float32 values, or int32 labels."""
-    cells, name = table.columns[columns.target], columns.target
-    if columns.task == "regression":
-        return numbers(table, name).astype(np.float32)
-    position = {value: label for label, value in enumerate(columns.classes)}
-    return np.array([position[value] for value in as_classes(cells).tolist()], np.int32)
-
-
-def encode(columns: Columns, table: Table, *, drop: Sequence[str] = (), unseen: str = "refuse") -> np.ndarray:
-    """Rows x (n, d) float32 of numbers, in the order of `columns.names`; whatever training did not know is refused.
-
-    unseen: what becomes of values of categories that training did not have; "missing" takes them for missing cells: they are
-        filled in where missing cells are, and else are none of the values, a row of zeros.
-    """
-    if unseen not in UNSEEN:
-        raise ValueError(f"unseen is one of {', '.join(UNSEEN)}; got {unseen!r}")
-    expected = {column.name for column in columns.inputs}
-    if lacking := [column.name for column in columns.inputs if column.name not in table.columns]:
-        raise ValueError(f"{table.source} lacks {quoted(lacking)}, which the network was trained on")
-    known = {*expected, *columns.unused, columns.target, *drop}
+def _check_columns(columns: Columns, table: Table, drop: Sequence[str]) -> None:
+    inputs = [column.name for column in columns.inputs]
+    if lacking := [name for name in inputs if name not in table.columns]:
+        raise ValueError(f"{table.source} lacks {quoted(lacking)}, used in training")
+    known = {*inputs, *columns.unused, columns.target, *drop}
     if extra := [name for name in table.columns if name not in known]:
         raise ValueError(
-            f"{table.source} has {quoted(extra)}, which the network was not trained on; --drop NAME leaves a column out"
+            f"{table.source} has {quoted(extra)}, not used in training; "
+            "to ignore a column, pass --drop NAME"
         )
-    return np.concatenate([_inputs(table, each, unseen) for each in columns.inputs], axis=1).astype(np.float32)
 
 
-def _require(table: Table, names: Sequence[str], flag: str) -> None:
-    if unknown := [name for name in names if name not in table.columns]:
-        raise ValueError(f"{flag}: {table.source} has no column {quoted(unknown)}; its columns are {quoted(table.columns)}")
-
-
-# Cells
-
-
-def _missing(table: Table, column: Column) -> np.ndarray:
-    cells = table.columns[column.name]
-    return text_of(cells) == "" if column.values else np.isnan(parsed(cells)[0])
-
-
-def _inputs(table: Table, column: Column, unseen: str) -> np.ndarray:
-    """The numbers (n, c) that a column becomes, in the order of its names."""
-    if not column.values:
-        found, new = numbers(table, column.name, column.fill)[:, None], np.zeros(table.rows, bool)
+def _encode_column(
+    table: Table, column: Column, unseen: str
+) -> Float[np.ndarray, "n c"]:
+    """Encode one column as the inputs with the names `Column.input_names`."""
+    if column.categories:
+        new = _unseen_cells(table, column, unseen)
+        encoded = _one_hot(table, column, new)
     else:
-        new = _unseen(table, column, unseen)
-        found = _one_hot(table, column, new)
-    return np.column_stack([found, _missing(table, column) | new]) if column.gaps else found
+        new = np.zeros(table.n_rows, bool)
+        encoded = table.numbers(column.name, column.fill)[:, None]
+    if not column.missing_indicator:
+        return encoded
+    return np.column_stack([encoded, missing_cells(table, column) | new])
 
 
-def _unseen(table: Table, column: Column, unseen: str) -> np.ndarray:
-    """Which cells (n,) bool hold none of the values; an error where that is refused."""
-    cells = text_of(table.columns[column.name])
-    new = (cells != "") & ~np.isin(cells, column.values)
+def _unseen_cells(table: Table, column: Column, unseen: str) -> Bool[np.ndarray, " n"]:
+    """Mark cells with new categories; raise a ValueError if these are refused."""
+    cells = table.text(column.name)
+    new = (cells != "") & ~np.isin(cells, column.categories)
     if new.any() and unseen == "refuse":
         row = int(new.argmax())
         raise ValueError(
-            f"{table.source}: column {column.name!r}, {table.where(row)}: {str(cells[row])!r} is none of "
-            f"{quoted(column.values)}; --unseen missing takes such cells for missing"
+            f"{table.source}: column {column.name!r}, {table.describe_row(row)}: "
+            f"expected one of {quoted(column.categories)}, got {str(cells[row])!r}; "
+            "to treat unknown categories as missing, pass --unseen missing"
         )
     return new
 
 
-def _one_hot(table: Table, column: Column, new: np.ndarray) -> np.ndarray:
-    """Zeros and ones (n, values), cells that are missing or `new` filled in; without a fill, new ones are zeros."""
-    cells = text_of(table.columns[column.name])
-    gone = cells == ""
+def _one_hot(
+    table: Table, column: Column, new: Bool[np.ndarray, " n"]
+) -> Float32[np.ndarray, "n c"]:
+    """One-hot encode a column; missing and `new` cells are filled in if there is a fill value."""
+    cells = table.text(column.name)
+    missing = cells == ""
     if column.fill is not None:
-        cells = np.where(gone | new, column.fill, cells)
-    elif gone.any():
-        raise ValueError(f"{table.source}: column {column.name!r}, {table.where(int(gone.argmax()))}: is missing")
-    return (cells[:, None] == np.array(column.values)[None, :]).astype(np.float32)
-
-
-# What a column is
-
-
-def _column(table: Table, name: str, categorical: bool) -> Column:
-    cells = table.columns[name]
-    values, text = parsed(cells)
-    if not categorical and not text.any():
-        return Column(name)
-    if not categorical and not np.isnan(values).all():
-        row = int(text.argmax())
+        cells = np.where(missing | new, column.fill, cells)
+    elif missing.any():
+        row = table.describe_row(int(missing.argmax()))
         raise ValueError(
-            f"{table.source}: column {name!r} holds numbers, but {str(cells[row])!r} in {table.where(row)}; "
-            f"correct it, or pass --categorical {name} or --drop {name}"
+            f"{table.source}: column {column.name!r}, {row}: the value is missing"
         )
-    kinds = np.unique(text_of(cells))
-    kinds = kinds[kinds != ""]
-    if len(kinds) > MOST_VALUES:
-        raise ValueError(
-            f"{table.source}: column {name!r} is text of {len(kinds)} different values, too many for one-hot columns; "
-            f"--drop {name} leaves it out"
-        )
-    return Column(name, tuple(str(kind) for kind in kinds))
-
-
-def _is_constant(table: Table, column: Column) -> bool:
-    """Whether all cells hold the same; a missing one is not like the others."""
-    if _missing(table, column).any():
-        return False
-    if column.values:
-        return len(column.values) < 2
-    values = parsed(table.columns[column.name])[0]
-    return bool((values == values[0]).all())
-
-
-def _fill(table: Table, column: Column, rows: np.ndarray) -> float | str:
-    cells = table.columns[column.name][rows]
-    if column.values:
-        text = text_of(cells)
-        kinds, times = np.unique(text[text != ""], return_counts=True)
-        return str(kinds[times.argmax()]) if len(kinds) else column.values[0]
-    values = parsed(cells)[0]
-    return float(np.median(values[~np.isnan(values)])) if not np.isnan(values).all() else 0.0
+    return (cells[:, None] == np.array(column.categories)[None, :]).astype(np.float32)

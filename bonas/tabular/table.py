@@ -1,128 +1,328 @@
-"""Tables as people have them: CSV and npz files, sets that scikit-learn ships, and rows from Python, column by column."""
+"""Read tables from CSV, Parquet and npz files, scikit-learn's data sets, and Python objects."""
 
+import csv
+import gzip
 import hashlib
-from collections.abc import Mapping, Sequence
+import io
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float, Shaped
 
-from bonas.problems.datasets import SHIPPED, load
-from bonas.problems.files import load_npz, read_cells
+from bonas.problems.datasets import SKLEARN_SETS, load
+from bonas.problems.npz_files import load_columns
 
-_ROWS = "a path, a DataFrame, a list of dicts, a dict of columns or of one row's values, or an array (n, columns)"
-_SEPARATORS = (",", ";", "\t")  # the first of them that the header holds
+if TYPE_CHECKING:
+    import pandas
+
+TEXT_SUFFIXES = ("csv", "tsv", "txt")
+PARQUET_SUFFIXES = ("parquet", "pq")
+# Cells that count as missing in a numeric column, in any case.
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+# The first of these that occurs in the header separates the cells.
+_SEPARATORS = (",", ";", "\t")
+_LARGEST = float(np.finfo(np.float32).max)
+_ROW_FORMATS = (
+    "a path, a DataFrame, a list of dicts, a dict of columns or of one row's values, "
+    "or an array (n, columns)"
+)
 
 
 class Table(NamedTuple):
-    """Columns by name: text as it stands in a file, or float64 numbers with NaN where one is missing."""
+    """A table of columns: text as in the file, or float64 numbers with NaN for missing cells."""
 
-    source: str  # what messages call it
+    source: str  # the name used in messages
     columns: dict[str, np.ndarray]  # (n,) each
-    lines: tuple[int, ...] = ()  # where each row stands in its file; empty where it has no lines
-    target: str | None = None  # what is predicted unless somebody says otherwise
+    lines: tuple[int, ...] = ()  # line of each row in its file; empty for other sources
+    target: str | None = None  # the default target column
 
     @property
-    def rows(self) -> int:
-        """How many rows there are."""
+    def n_rows(self) -> int:
+        """The number of rows."""
         return len(next(iter(self.columns.values())))
 
-    def where(self, row: int) -> str:
-        """A row as a person finds it: its number, and its line where it is from a file."""
-        return f"row {row + 1} (line {self.lines[row]})" if self.lines else f"row {row + 1}"
+    def describe_row(self, row: int) -> str:
+        """Describe a row in a message by its number, and by its line in the file."""
+        if self.lines:
+            return f"row {row + 1} (line {self.lines[row]})"
+        return f"row {row + 1}"
+
+    def text(self, name: str) -> Shaped[np.ndarray, " n"]:
+        """Return a column as text; missing numbers become empty cells."""
+        cells = self.columns[name]
+        if cells.dtype.kind != "f":
+            return cells
+        return np.array(["" if np.isnan(cell) else f"{cell:.17g}" for cell in cells])
+
+    def parse(
+        self, name: str
+    ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+        """Parse a column as numbers.
+
+        Returns:
+            The values, NaN for missing cells and for text, and a mask of the cells that are text.
+        """
+        cells = self.columns[name]
+        if cells.dtype.kind == "f":
+            return cells, np.zeros(len(cells), bool)
+        parsed = [_parse_number(cell) for cell in cells.tolist()]
+        values = np.array([np.nan if value is None else value for value in parsed])
+        return values, np.array([value is None for value in parsed])
+
+    def numbers(
+        self, name: str, fill: float | str | None = None
+    ) -> Float[np.ndarray, " n"]:
+        """Return a numeric column with missing cells replaced by `fill`.
+
+        Raises:
+            ValueError: For the first cell that is not a finite float32 number.
+        """
+        values, is_text = self.parse(name)
+        if fill is not None:
+            values = np.where(np.isnan(values) & ~is_text, fill, values)
+        bad = ~(np.abs(values) <= _LARGEST)
+        if not bad.any():
+            return values
+        row = int(bad.argmax())
+        cell = str(self.columns[name][row])
+        if is_text[row]:
+            problem = f"{cell!r} is not a number"
+        elif np.isnan(values[row]):
+            problem = "the value is missing"
+        else:
+            problem = f"{cell} is too large"
+        raise ValueError(
+            f"{self.source}: column {name!r}, {self.describe_row(row)}: {problem}"
+        )
 
 
-def read(source: str) -> Table:
-    """The table of a .csv, .tsv (.gz) or .npz file, or of a set that scikit-learn ships."""
-    if source in SHIPPED:
-        return _shipped(source)
+def quoted(names: Iterable) -> str:
+    """Join names in quotes, for a message."""
+    return ", ".join(repr(str(name)) for name in names)
+
+
+def read_table(source: str) -> Table:
+    """Read a .csv, .tsv, .txt (also .gz), .parquet or .npz file, or a scikit-learn data set."""
+    if source in SKLEARN_SETS:
+        return _read_shipped(source)
     path = Path(source)
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "is no file"
-        raise ValueError(f"{source} {what}, and no set that scikit-learn ships; those are {', '.join(SHIPPED)}")
-    kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    if kind not in ("csv", "tsv", "txt", "npz"):
-        raise ValueError(f"{source} is neither a .csv nor an .npz file")
-    return _npz(path) if kind == "npz" else _csv(path)
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        sets = ", ".join(SKLEARN_SETS)
+        raise ValueError(
+            f"{source} {problem}; expected a file, or one of scikit-learn's data sets: {sets}"
+        )
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix == "npz":
+        return _read_npz(path)
+    if suffix in PARQUET_SUFFIXES:
+        return _read_parquet(path)
+    if suffix in TEXT_SUFFIXES:
+        return _read_csv(path)
+    raise ValueError(f"{source}: expected a .csv, .tsv, .parquet or .npz file")
 
 
 def digest(source: str) -> str:
-    """The sha256 of a file's contents, by which a changed file is known; of a shipped set, of its numbers."""
-    if source in SHIPPED:
-        found = load(source)
-        return hashlib.sha256(found.x.tobytes() + found.y.tobytes()).hexdigest()
+    """Return the SHA-256 of a file's contents, or of the numbers of a scikit-learn data set."""
+    if source in SKLEARN_SETS:
+        data = load(source)
+        return hashlib.sha256(data.x.tobytes() + data.y.tobytes()).hexdigest()
     return hashlib.sha256(Path(source).read_bytes()).hexdigest()
 
 
-def table_of(rows: Any, names: Sequence[str]) -> Table:
-    """The table of rows from Python: an array whose columns are `names`, dicts, a dict of columns or of one row's values, or a
-    DataFrame."""
-    if isinstance(rows, Mapping) or hasattr(rows, "columns"):
-        columns = {str(name): np.asarray(rows[name]) for name in (rows.columns if hasattr(rows, "columns") else rows)}
-        if all(column.ndim == 0 for column in columns.values()):
-            columns = {name: column[None] for name, column in columns.items()}
-    elif not isinstance(rows, (list, tuple)) and not hasattr(rows, "__array__"):
-        raise ValueError(f"expected {_ROWS}; got {type(rows).__name__}")
+def table_from_rows(rows: Any, names: Sequence[str]) -> Table:
+    """Create a table from rows given as Python objects.
+
+    Args:
+        rows: A DataFrame, a list of dicts, a dict of columns, a dict of one row's values, or an
+            array (n, columns).
+        names: The columns of an array.
+    """
+    if hasattr(rows, "columns"):
+        columns = {str(name): np.asarray(rows[name]) for name in rows.columns}
+    elif isinstance(rows, Mapping):
+        columns = {str(name): np.asarray(values) for name, values in rows.items()}
     elif isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], Mapping):
-        names = list(dict.fromkeys(str(name) for row in rows for name in row))
-        columns = {name: _column([row.get(name) for row in rows]) for name in names}
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        columns = {str(key): _to_column([row.get(key) for row in rows]) for key in keys}
+    elif isinstance(rows, (list, tuple)) or hasattr(rows, "__array__"):
+        columns = dict(zip(names, _check_array(rows, names).T, strict=True))
     else:
-        columns = dict(zip(names, _array(rows, names).T, strict=True))
-    if len({column.shape for column in columns.values()}) != 1 or next(iter(columns.values())).ndim != 1:
-        raise ValueError(f"expected columns with as many rows each: {_ROWS}")
-    return Table("the rows given", {name: _column(column) for name, column in columns.items()})
+        raise ValueError(f"expected {_ROW_FORMATS}; got {type(rows).__name__}")
+    if columns and all(column.ndim == 0 for column in columns.values()):
+        columns = {name: column[None] for name, column in columns.items()}
+    shapes = {column.shape for column in columns.values()}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise ValueError(f"expected columns of equal length: {_ROW_FORMATS}")
+    return Table(
+        "the rows given", {name: _to_column(each) for name, each in columns.items()}
+    )
 
 
-def _array(rows: Any, names: Sequence[str]) -> np.ndarray:
-    """The rows as an array (n, columns), if they are one."""
-    alike = not isinstance(rows, (list, tuple)) or len({np.size(row) for row in rows}) == 1
-    array: np.ndarray = np.asarray(rows) if alike else np.empty(0)
-    if array.ndim != 2 or array.shape[1] != len(names):
-        got = f"an array of shape {array.shape}" if alike else "rows of different lengths" if rows else "none"
-        raise ValueError(f"expected rows of {len(names)} columns ({', '.join(names)}); got {got}")
-    return array
+def _check_array(rows: Any, names: Sequence[str]) -> np.ndarray:
+    """Return rows as an array (n, columns), or raise a ValueError."""
+    is_list = isinstance(rows, (list, tuple))
+    if is_list and len({np.size(row) for row in rows}) != 1:
+        got = "rows of different lengths" if rows else "no rows"
+    else:
+        array = np.asarray(rows)
+        if array.ndim == 2 and array.shape[1] == len(names):
+            return array
+        got = f"an array of shape {array.shape}"
+    raise ValueError(
+        f"expected rows of {len(names)} columns ({', '.join(names)}); got {got}"
+    )
 
 
-def _column(values) -> np.ndarray:
-    """Numbers as float64, and everything else as text; None is a missing cell."""
+def _to_column(values: Any) -> np.ndarray:
+    """Convert numbers to float64 and other values to text; None and NaN become empty cells."""
     array = np.asarray(values)
     if array.dtype.kind in "fiub":
         return array.astype(np.float64)
-    missing = [value is None or value != value for value in array.tolist()]  # NaN is the one value that is not itself
-    return np.array(["" if gone else str(value) for value, gone in zip(array.tolist(), missing, strict=True)])
+    return np.array(
+        ["" if _is_missing(value) else str(value) for value in array.tolist()]
+    )
 
 
-def _shipped(name: str) -> Table:
-    found = load(name)
-    columns = {column: values.astype(np.float64) for column, values in zip(found.names, found.x.T, strict=True)}
-    target = np.array(found.classes)[found.y] if found.classes else found.y.astype(np.float64)
+def _is_missing(value: Any) -> bool:
+    """Return whether a value is missing: None, NaN, NaT or pandas.NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(value != value)  # NaN is the only value that differs from itself
+
+
+def _parse_number(cell: str) -> float | None:
+    """Return the number in a cell, NaN if it is missing, None if it is text."""
+    if cell.lower() in _MISSING:
+        return math.nan
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+# Formats
+
+
+def _read_shipped(name: str) -> Table:
+    data = load(name)
+    columns = {
+        column: values.astype(np.float64)
+        for column, values in zip(data.names, data.x.T, strict=True)
+    }
+    target = (
+        np.array(data.classes)[data.y] if data.classes else data.y.astype(np.float64)
+    )
     return Table(name, {**columns, "target": target}, target="target")
 
 
-def _npz(path: Path) -> Table:
-    arrays = load_npz(path, ("X", "y"), ("feature_names",))
-    x, y = arrays["X"], arrays["y"]
-    if x.ndim != 2 or y.shape != x.shape[:1] or not x.size:
-        raise ValueError(f"{path}: expected X of shape (n, d) and y of shape (n,); got {x.shape} and {y.shape}")
-    if x.dtype.kind not in "fiub" or y.dtype.kind not in "fiubU":
-        raise ValueError(f"{path}: expected numbers in X, and numbers or text in y; got {x.dtype} and {y.dtype}")
-    names = [str(name) for name in arrays.get("feature_names", [f"x{i}" for i in range(1, x.shape[1] + 1)])]
-    if len(set(names) - {"y"}) != x.shape[1]:
-        raise ValueError(f"{path}: expected {x.shape[1]} different feature_names, none of them 'y'; got {', '.join(names)}")
-    columns = {name: values.astype(np.float64) for name, values in zip(names, x.T, strict=True)}
-    return Table(str(path), {**columns, "y": _column(y)}, target="y")
+def _read_npz(path: Path) -> Table:
+    """Read arrays X (n, d), y (n,) and, optionally, feature_names (d,)."""
+    x, y, names = load_columns(path)
+    if len({*names} - {"y"}) != x.shape[1]:
+        raise ValueError(
+            f"{path}: expected {x.shape[1]} different feature_names, none of them 'y'; "
+            f"got {', '.join(names)}"
+        )
+    columns = {
+        name: values.astype(np.float64) for name, values in zip(names, x.T, strict=True)
+    }
+    return Table(str(path), {**columns, "y": _to_column(y)}, target="y")
 
 
-def _csv(path: Path) -> Table:
-    cells = read_cells(path, _separator(path), least=1)
-    return Table(str(path), {name: np.array(column) for name, column in cells.columns.items()}, tuple(cells.lines))
+def _read_parquet(path: Path) -> Table:
+    import pandas
+
+    try:
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    except ImportError as error:
+        raise ImportError(
+            f"{path}: reading Parquet needs pyarrow; install it with: pip install 'bonas[parquet]'"
+        ) from error
+    except (ValueError, OSError) as error:  # pyarrow's errors derive from these
+        raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from error
+    if frame.empty:
+        raise ValueError(f"{path} has no rows or no columns")
+    header = [str(name) for name in frame.columns]
+    _check_header(path, header)
+    columns = [_series_to_column(frame.iloc[:, i]) for i in range(len(header))]
+    return Table(str(path), dict(zip(header, columns, strict=True)))
 
 
-def _separator(path: Path) -> str:
-    """The mark between cells: a tab in a .tsv file, otherwise the first of the usual ones that the header holds."""
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith(".tsv") or path.suffix == ".gz":
-        return "\t" if name.endswith(".tsv") else ","
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline()
+def _series_to_column(series: "pandas.Series") -> np.ndarray:
+    """Convert a column of a DataFrame, including pandas' nullable types."""
+    from pandas.api.types import is_numeric_dtype
+
+    if is_numeric_dtype(series.dtype):  # booleans included
+        return series.to_numpy(np.float64, na_value=np.nan)
+    return _to_column(series.to_numpy(object))
+
+
+def _read_csv(path: Path) -> Table:
+    """Read a CSV file as text: cells are stripped and blank lines skipped.
+
+    pandas is not used: its C parser does not report rows that are too short, its Python parser
+    rejects spaces after a closing quote, and neither reports the line of a row.
+    """
+    text = _decode(path)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(path, text))
+    rows = []
+    lines = []
+    for row in reader:
+        cells = [cell.strip() for cell in row]
+        if any(cells):
+            rows.append(cells)
+            lines.append(reader.line_num)
+    if not rows:
+        raise ValueError(f"{path} is empty")
+    header, *body = rows
+    _check_header(path, header)
+    if not body:
+        raise ValueError(f"{path} has a header but no rows")
+    for number, (cells, line) in enumerate(zip(body, lines[1:], strict=True), start=1):
+        if len(cells) != len(header):
+            raise ValueError(
+                f"{path}: row {number} (line {line}) has {len(cells)} cells, "
+                f"but the header has {len(header)}"
+            )
+    columns = dict(zip(header, map(np.array, zip(*body, strict=True)), strict=True))
+    return Table(str(path), columns, tuple(lines[1:]))
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    numbers = [_parse_number(name) for name in header]
+    if all(value is not None and not math.isnan(value) for value in numbers):
+        raise ValueError(
+            f"{path}: expected column names in the first line, got numbers"
+        )
+    if "" in header:
+        raise ValueError(f"{path}: column {header.index('') + 1} has no name")
+    if repeated := [name for i, name in enumerate(header) if name in header[:i]]:
+        raise ValueError(f"{path} has more than one column {quoted(repeated)}")
+
+
+def _decode(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = gzip.decompress(data)
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"cannot decompress {path}: {error}") from error
+
+
+def _separator(path: Path, text: str) -> str:
+    """Return a tab for .tsv, else the first usual separator that occurs in the header."""
+    name = path.name.lower()
+    if name.removesuffix(".gz").endswith(".tsv"):
+        return "\t"
+    if name.endswith(".gz"):
+        return ","
+    header = text.partition("\n")[0]
     return next((mark for mark in _SEPARATORS if mark in header), ",")

@@ -1,112 +1,244 @@
-"""From a configuration to a validation loss, checkpoint by checkpoint: what a search on a table minimises."""
+"""Train configurations on the folds of a table, and choose the final ensemble.
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+The final ensemble averages the networks of the best few configurations on all folds, because a
+single network, and the choice among good configurations on few rows, depend on chance. Each network
+is evaluated on rows that it was not trained on, which gives the noise of the ensemble.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Shaped
 
 from bonas import nets
 from bonas.problems.examples import Split, unscale
-from bonas.tabular import look as scores
-from bonas.tabular.look import Answer, Look, averaged
-from bonas.tabular.prepared import Prepared
-from bonas.tabular.spaces import Family
+from bonas.tabular.families import Family
+from bonas.tabular.network_configs import activation_name, hidden_widths
+from bonas.tabular.saved_model import NetworkGroup, unpad_layers
+from bonas.tabular.scores import (
+    FoldOutputs,
+    Predictive,
+    average_networks,
+    loss,
+    mixture,
+)
+from bonas.tabular.splits import PreparedTable
 
-PATIENCE = 4  # checkpoints without a better validation loss after which a training ends
+# Number of checkpoints without improvement of the validation loss after which training stops.
+PATIENCE = 4
+# Number of training runs of each chosen configuration with one fold, from different weights.
+_REPEATS = 4
+T = TypeVar("T")
 
 
-class Going(NamedTuple):
+class TrainingRun(NamedTuple):
     """A configuration in training."""
 
     config: Mapping[str, Any]
-    training: Any  # the family's
-    curve: tuple[float, ...]  # validation loss at the checkpoints so far
+    training: Any  # the family's state
+    curve: tuple[float, ...]  # validation loss at each checkpoint so far
 
     @property
     def best(self) -> float:
-        """The least validation loss so far."""
+        """The lowest validation loss so far."""
         return min(self.curve)
 
     @property
-    def stale(self) -> bool:
-        """Whether it is so many checkpoints ago that training may end."""
+    def is_stale(self) -> bool:
+        """Whether the last `PATIENCE` checkpoints are not better than earlier ones."""
         return len(self.curve) - 1 - int(np.argmin(self.curve)) >= PATIENCE
 
 
 class Trainer:
-    """Trains configurations of a family on a prepared table; the same configuration always gives the same curve."""
+    """A trainer of configurations on a table; equal configurations give equal curves."""
 
-    def __init__(self, prepared: Prepared, family: Family, seed: int):
-        self.prepared, self.family, self.key = prepared, family, jax.random.key(seed)
-        self.folds = _stacked(prepared.folds)
+    def __init__(self, table: PreparedTable, family: Family, seed: int):
+        self.table = table
+        self.family = family
+        self.key = jax.random.key(seed)
+        self.folds = _stack_folds(table.folds)
 
-    def begin(self, config: Mapping[str, Any], repeat: int = 0) -> Going:
-        """A configuration before its first checkpoint; other repeats start from other weights."""
-        return Going(config, self.family.begin(jax.random.fold_in(self.key, repeat), config, self.folds), ())
+    def start(self, config: Mapping[str, Any], repeat: int = 0) -> TrainingRun:
+        """Initialize the networks of a configuration; each repeat has different initial weights."""
+        key = jax.random.fold_in(self.key, repeat)
+        return TrainingRun(config, self.family.start(key, config, self.folds), ())
 
-    def advance(self, going: Going) -> Going:
-        """The same at its next checkpoint. A loss that is no number, of networks that diverged, is infinite."""
-        until = self.family.checkpoints[len(going.curve)]
-        training, look = self.family.advance(going.training, until)
-        return going._replace(training=training, curve=(*going.curve, self.loss(look)))
+    def advance(self, run: TrainingRun) -> TrainingRun:
+        """Train to the next checkpoint; the loss of diverged networks is infinite."""
+        until = self.family.checkpoints[len(run.curve)]
+        training, outputs = self.family.train(run.training, until)
+        return run._replace(training=training, curve=(*run.curve, self.loss(outputs)))
 
-    def loss(self, look: Look) -> float:
-        """What the search minimises, of all rows held out; infinite where a fold has no network that counts."""
-        if not look.counted.any(axis=1).all():
+    def loss(self, outputs: FoldOutputs) -> float:
+        """Compute the validation loss over all folds; infinite if a fold has no valid network."""
+        if not outputs.valid.any(axis=1).all():
             return float("inf")
-        return score(self.family.score, together([self.answers(look)]), self.held_out)
+        predicted = mixture([self.predict_folds(outputs)])
+        return loss(self.family.score, predicted, self.validation_targets)
 
-    def answers(self, look: Look) -> list[Answer]:
-        """What the networks of each fold say of the rows that it holds out, in the target's own units."""
-        task = self.prepared.columns.task
-        found = []
-        for split, outputs, counted, noise in zip(self.prepared.folds, *look, strict=True):
+    def predict_folds(self, outputs: FoldOutputs) -> list[Predictive]:
+        """Predict the validation rows of each fold, in the units of the target."""
+        task = self.table.columns.task
+        predicted = []
+        for split, values, valid, noise in zip(self.table.folds, *outputs, strict=True):
             if task == "regression":
-                outputs, noise = unscale(split.scaling, outputs), noise * split.scaling.y_scale**2
-            found.append(averaged(task, outputs[counted], noise))
-        return found
+                values = unscale(split.scaling, values)
+                noise = noise * split.scaling.y_scale**2
+            predicted.append(average_networks(task, values[valid], noise))
+        return predicted
 
     @property
-    def held_out(self) -> np.ndarray:
-        """The targets of all rows held out, fold by fold, in their own units."""
-        return np.concatenate([in_units(split, split.validation.y) for split in self.prepared.folds])
+    def validation_targets(self) -> Shaped[np.ndarray, " n"]:
+        """The targets of the validation rows of all folds, in original units."""
+        return np.concatenate(
+            [targets_in_units(split, split.validation.y) for split in self.table.folds]
+        )
 
 
-def together(members: list[list[Answer]]) -> Answer:
-    """The answers of several members, each a list by fold, averaged and put one after the other.
-
-    The variance of a mixture is the mean of the variances and the variance of the means.
-    """
-    each = [Answer(np.concatenate([a.mean for a in answers]), _concatenated(answers)) for answers in members]
-    mean = np.mean([answer.mean for answer in each], axis=0)
-    if each[0].std is None:
-        return Answer(mean)
-    spread = np.var([answer.mean for answer in each], axis=0)
-    return Answer(mean, np.sqrt(spread + np.mean([np.asarray(answer.std) ** 2 for answer in each], axis=0)))
-
-
-def _concatenated(answers: list[Answer]) -> np.ndarray | None:
-    return None if answers[0].std is None else np.concatenate([np.asarray(a.std) for a in answers])
-
-
-def score(name: str, answer: Answer, y: np.ndarray) -> float:
-    """A score of `bonas.tabular.look` by its name; infinite where it is no number."""
-    value = getattr(scores, name)(answer, y)
-    return value if np.isfinite(value) else float("inf")
-
-
-def in_units(split: Split, y: np.ndarray) -> np.ndarray:
-    """Targets of a split in their own units; labels are their own."""
+def targets_in_units(
+    split: Split, y: Shaped[np.ndarray, " n"]
+) -> Shaped[np.ndarray, " n"]:
+    """Convert scaled targets to original units; labels are not scaled."""
     return y if split.train.task == "classification" else unscale(split.scaling, y)
 
 
-def _stacked(folds: list[Split]) -> nets.Examples:
-    """The folds as one, with a leading axis; values have a column of their own, labels have not."""
+def _stack_folds(folds: list[Split]) -> nets.Examples:
+    """Stack the folds along a leading axis; values become a column, labels do not."""
 
-    def column(y: np.ndarray) -> np.ndarray:
+    def as_outputs(y: np.ndarray) -> np.ndarray:
         return y if y.dtype.kind == "i" else y[:, None]
 
-    parts = [(f.train.x, column(f.train.y), f.validation.x, column(f.validation.y)) for f in folds]
-    return nets.Examples(*(jnp.asarray(np.stack(part)) for part in zip(*parts, strict=True)))
+    def stack(arrays: list[np.ndarray]) -> jax.Array:
+        return jnp.asarray(np.stack(arrays))
+
+    return nets.Examples(
+        stack([fold.train.x for fold in folds]),
+        stack([as_outputs(fold.train.y) for fold in folds]),
+        stack([fold.validation.x for fold in folds]),
+        stack([as_outputs(fold.validation.y) for fold in folds]),
+    )
+
+
+# The final ensemble
+
+
+class ChosenConfig(NamedTuple):
+    """A configuration and the checkpoint of its lowest validation loss."""
+
+    config: Mapping[str, Any]
+    until: int  # epochs or updates
+
+
+class FinalEnsemble(NamedTuple):
+    """The final networks of a search."""
+
+    chosen: list[ChosenConfig]  # the configurations of the networks
+    groups: list[NetworkGroup]
+    validation: Predictive  # predictions for rows that the networks were not trained on
+
+
+class _Repeat(NamedTuple):
+    """The networks of one training run, by fold."""
+
+    groups: list[NetworkGroup]
+    predicted: list[Predictive]
+
+
+class _Member(NamedTuple):
+    """The networks of one configuration."""
+
+    chosen: ChosenConfig
+    repeats: list[_Repeat]
+
+
+def train_final_ensemble(
+    trainer: Trainer, chosen: Sequence[ChosenConfig]
+) -> FinalEnsemble:
+    """Train the best configurations again, and average the best number n of them.
+
+    Training gives the same networks as in the search, so on the validation rows the ensemble is not
+    worse than its first configuration.
+    """
+    trained = [_train_member(trainer, each) for each in chosen]
+    members = [member for member in trained if member.repeats]
+    if not members:
+        raise ValueError("none of the best configurations could be trained again")
+    members = _best_prefix(members, lambda some: _loss(trainer, _repeats(some)))
+    groups = [group for repeat in _repeats(members) for group in repeat.groups]
+    validation = _predict(_repeats(members))
+    if trainer.table.columns.task == "regression" and trainer.family.name != "bnn":
+        validation, groups = _add_noise(validation, groups, trainer.validation_targets)
+    return FinalEnsemble([member.chosen for member in members], groups, validation)
+
+
+def _best_prefix(items: list[T], loss_of: Callable[[list[T]], float]) -> list[T]:
+    """Return the prefix of the list with the lowest loss."""
+    length = min(range(1, len(items) + 1), key=lambda n: loss_of(items[:n]))
+    return items[:length]
+
+
+def _repeats(members: Sequence[_Member]) -> list[_Repeat]:
+    return [repeat for member in members for repeat in member.repeats]
+
+
+def _predict(repeats: Sequence[_Repeat]) -> Predictive:
+    return mixture([repeat.predicted for repeat in repeats])
+
+
+def _loss(trainer: Trainer, repeats: Sequence[_Repeat]) -> float:
+    return loss(trainer.family.score, _predict(repeats), trainer.validation_targets)
+
+
+def _train_member(trainer: Trainer, chosen: ChosenConfig) -> _Member:
+    """Train a configuration on every fold, several times if there is one fold.
+
+    The first repeat is the network of the search. The best number of repeats is kept, because a
+    network may be much worse with other initial weights. Diverged runs are omitted.
+    """
+    n = 1 if len(trainer.table.folds) > 1 else _REPEATS
+    trained = [_train_repeat(trainer, chosen, i) for i in range(n)]
+    repeats = [repeat for repeat in trained if repeat is not None]
+    if not repeats:
+        return _Member(chosen, [])
+    repeats.sort(key=lambda repeat: _loss(trainer, [repeat]))
+    return _Member(chosen, _best_prefix(repeats, lambda some: _loss(trainer, some)))
+
+
+def _train_repeat(
+    trainer: Trainer, chosen: ChosenConfig, repeat: int
+) -> _Repeat | None:
+    """Train a configuration once on every fold; None if it diverged."""
+    run = trainer.start(chosen.config, repeat)
+    training, outputs = trainer.family.train(run.training, chosen.until)
+    if not outputs.valid.any(axis=1).all():
+        return None
+    params = jax.tree.map(np.asarray, trainer.family.params(training))
+    n_inputs = len(trainer.table.columns.names)
+    widths = hidden_widths(chosen.config)
+    groups = []
+    for fold, split in enumerate(trainer.table.folds):
+        valid = outputs.valid[fold]
+        networks = jax.tree.map(
+            lambda leaf, fold=fold, valid=valid: leaf[fold][valid], params
+        )
+        kernels, biases = unpad_layers(networks, widths, n_inputs)
+        noise = float(outputs.noise[fold]) * split.scaling.y_scale**2
+        activation = activation_name(chosen.config)
+        groups.append(NetworkGroup(kernels, biases, activation, split.scaling, noise))
+    return _Repeat(groups, trainer.predict_folds(outputs))
+
+
+def _add_noise(
+    predicted: Predictive, groups: list[NetworkGroup], y: np.ndarray
+) -> tuple[Predictive, list[NetworkGroup]]:
+    """Estimate the noise variance of networks without a likelihood.
+
+    It is the squared validation error minus the variance between the networks.
+    """
+    spread = np.asarray(predicted.std) ** 2
+    noise = max(float(np.mean((predicted.mean - y) ** 2) - spread.mean()), 0.0)
+    with_noise = Predictive(predicted.mean, np.sqrt(spread + noise))
+    return with_noise, [group._replace(noise=noise) for group in groups]

@@ -1,11 +1,11 @@
-"""Objectives that other processes can import, and the space they are for."""
+"""Objectives that other processes can import, and their space."""
 
 import os
 import signal
 import time
 
 import bonas
-from bonas.study.file import File
+from bonas.study.database import Database
 
 SPACE = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0))
 
@@ -26,7 +26,7 @@ def hangs(config):
 
 
 def deadly(config):
-    """Ends the process that evaluates it, in half of the space."""
+    """Kill the process that evaluates it, in half of the space."""
     if config["b"] > 0.5:
         os.kill(os.getpid(), signal.SIGKILL)
     return loss(config)
@@ -39,7 +39,7 @@ def reporting(config, trial):
 
 
 def deaf(config):
-    """Hangs at one point, and lets no signal interrupt it."""
+    """Hang at one point, and ignore the signal of the timer."""
     if config["b"] == 1.0:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         time.sleep(60.0)
@@ -47,13 +47,16 @@ def deaf(config):
 
 
 def known_worker(config):
-    """Leaves the number of its process where the test looks for it, and takes its time."""
-    with open(os.path.join(os.environ["BONAS_TEST_FOLDER"], f"{config['a']!r}-{os.getpid()}"), "x"):
+    """Write the process id to a file name that the test reads, then wait."""
+    with open(
+        os.path.join(os.environ["BONAS_TEST_FOLDER"], f"{config['a']!r}-{os.getpid()}"),
+        "x",
+    ):
         time.sleep(0.3)
     return loss(config)
 
 
 def made(path):
-    """Makes the file of a study."""
-    File(path, create=True).close()
+    """Create the file of a study."""
+    Database(path, create=True).close()
     return True

@@ -1,4 +1,4 @@
-"""A real cluster of worker processes, some of which die."""
+"""Studies on a Dask cluster of local processes, where some workers die."""
 
 import os
 import signal
@@ -12,18 +12,23 @@ from study.objectives import SPACE
 import bonas
 from bonas.search import random
 from bonas.study import StudyError
-from bonas.study.work import work
+from bonas.study.evaluation import evaluate
 
 distributed = pytest.importorskip("distributed")
 
-BY_CHANCE = random(SPACE)
+RANDOM = random(SPACE)
 
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
     monkeypatch.setenv("BONAS_TEST_FOLDER", str(tmp_path / "marks"))
     (tmp_path / "marks").mkdir()
-    settings = {"n_workers": 3, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    settings = {
+        "n_workers": 3,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+    }
     with (
         distributed.LocalCluster(local_directory=str(tmp_path), **settings) as cluster,
         distributed.Client(cluster) as client,
@@ -31,17 +36,17 @@ def client(tmp_path, monkeypatch):
         yield client
 
 
-def begin(folder, name="runs.db"):
-    return bonas.Study(folder / name, SPACE, search=BY_CHANCE)
+def open_study(folder, name="runs.db"):
+    return bonas.Study(folder / name, SPACE, search=RANDOM)
 
 
 @pytest.mark.slow
-def test_a_worker_killed_in_the_middle_of_a_trial_costs_nothing(client, tmp_path):
-    """Its trial is evaluated by another, and every trial has the value that it has on one machine."""
-    study, marks, killed = begin(tmp_path), tmp_path / "marks", []
+def test_the_trial_of_a_killed_worker_is_evaluated_by_another(client, tmp_path):
+    """Every trial has the value that it has on one machine."""
+    study, marks, killed = open_study(tmp_path), tmp_path / "marks", []
 
     def kill_one():
-        while len(list(marks.iterdir())) < 5:  # the cluster is at work
+        while len(list(marks.iterdir())) < 5:  # the cluster is working
             time.sleep(0.01)
         latest = max(marks.iterdir(), key=lambda mark: mark.stat().st_mtime_ns).name
         killed.append(latest)
@@ -49,37 +54,57 @@ def test_a_worker_killed_in_the_middle_of_a_trial_costs_nothing(client, tmp_path
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    study.optimise(objectives.known_worker, trials=12, executor=client.get_executor(), progress=False)
+    study.optimize(
+        objectives.known_worker,
+        trials=12,
+        executor=client.get_executor(),
+        progress=False,
+    )
     killer.join()
     trials = study.trials
-    assert [record.state for record in trials] == ["told"] * 12
+    assert [record.state for record in trials] == ["complete"] * 12
     assert all(record.value == objectives.loss(record.config) for record in trials)
     evaluated = [mark.name.rpartition("-")[0] for mark in marks.iterdir()]
     fatal = killed[0].rpartition("-")[0]
     assert evaluated.count(fatal) == 2
-    assert len({mark.name.rpartition("-")[2] for mark in marks.iterdir()}) >= 3, "the work was not shared"
-    alone = begin(tmp_path, "alone.db")
-    alone.optimise(objectives.loss, trials=12, progress=False)
+    assert len({mark.name.rpartition("-")[2] for mark in marks.iterdir()}) >= 3, (
+        "one worker did everything"
+    )
+    alone = open_study(tmp_path, "alone.db")
+    alone.optimize(objectives.loss, trials=12, progress=False)
     assert {record.u for record in alone.trials} == {record.u for record in trials}
 
 
 @pytest.mark.slow
 def test_a_trial_that_kills_its_workers_fails_after_the_second(client, tmp_path):
-    study = begin(tmp_path)
+    study = open_study(tmp_path)
     study.enqueue({"a": 0.0, "b": 1.0})
     study.enqueue({"a": 0.0, "b": 0.1})
-    study.optimise(objectives.deadly, trials=2, executor=client.get_executor(), workers=2, progress=False)
-    assert [record.error for record in study.trials] == ["2 workers died while they evaluated it", ""]
+    study.optimize(
+        objectives.deadly,
+        trials=2,
+        executor=client.get_executor(),
+        workers=2,
+        progress=False,
+    )
+    assert [record.error for record in study.trials] == [
+        "2 workers died while evaluating it",
+        "",
+    ]
 
 
 @pytest.mark.slow
-def test_reports_of_a_worker_that_cannot_reach_the_file_come_with_its_result(client, tmp_path):
-    """A worker sees another file, or none, under the name of the study: as on another machine."""
-    study = begin(tmp_path)
+def test_reports_of_a_worker_that_cannot_reach_the_file_come_with_its_result(
+    client, tmp_path
+):
+    """The worker finds no file at the path of the study, as on another machine."""
+    study = open_study(tmp_path)
     hidden = tmp_path / "hidden"
     asked = study.ask()
     asked._path = hidden
-    outcome = client.submit(work, objectives.reporting, asked, "once", None).result()
+    outcome = client.submit(
+        evaluate, objectives.reporting, asked, "once", None
+    ).result()
     a = asked.config["a"]
     assert outcome.reports == ((0, a), (1, a + 1), (2, a + 2))
     assert outcome.value == a
@@ -87,16 +112,21 @@ def test_reports_of_a_worker_that_cannot_reach_the_file_come_with_its_result(cli
 
 
 @pytest.mark.slow
-def test_a_cluster_that_goes_away_leaves_its_trials_in_the_queue(tmp_path, client):
-    study = begin(tmp_path)
+def test_trials_of_a_closed_cluster_return_to_the_queue(tmp_path, client):
+    study = open_study(tmp_path)
 
     def close(event):
         if event.done == 3:
             client.cluster.close()
 
     with pytest.raises(StudyError, match="the executor failed"):
-        study.optimise(
-            objectives.known_worker, trials=30, executor=client.get_executor(), workers=3, progress=False, watch=close
+        study.optimize(
+            objectives.known_worker,
+            trials=30,
+            executor=client.get_executor(),
+            workers=3,
+            progress=False,
+            callback=close,
         )
     states = [record.state for record in study.trials]
-    assert set(states) == {"told", "queued"}
+    assert set(states) == {"complete", "waiting"}

@@ -1,0 +1,3 @@
+"""The command-line interface: `bonas search`, `resume`, `predict` and `report`."""
+
+from bonas.cli.arguments import main as main

@@ -1,0 +1,103 @@
+"""The default search of a study: Bayesian optimization fitted to a subset of many trials."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from bonas.data import Dataset
+from bonas.gp import Prediction
+from bonas.search import Search, bayes
+from bonas.spaces import Space
+from bonas.surrogates import FitInfo, Surrogate, gp
+
+# The cost of an exact GP is cubic in its rows: a fit takes one or two seconds for 512 rows and a
+# minute for 2048.
+MAX_ROWS = 512
+
+
+def default_search(space: Space) -> Search:
+    """Return `bonas.bayes(space)` with a GP that is fitted to at most 512 trials.
+
+    With more trials, it is fitted to the 256 best ones and the 256 latest others.
+    """
+    return bayes(space, surrogate=SubsetSurrogate(gp(), MAX_ROWS))
+
+
+def describe_fit(finished: int) -> dict[str, str]:
+    """Return the entries of a trial's info about the fit, given the number of finished trials."""
+    if finished <= MAX_ROWS:
+        return {}
+    best = MAX_ROWS // 2
+    latest = MAX_ROWS - best
+    sizes = f"the {best} best and the {latest} latest of the others"
+    return {"subset": f"fitted to {MAX_ROWS} of {finished} trials: {sizes}"}
+
+
+@dataclass(frozen=True)
+class SubsetSurrogate(Surrogate):
+    """A model fitted to at most `rows` rows: the best half, and the latest of the others.
+
+    The state is the state of the model for min(capacity, rows) rows.
+    """
+
+    model: Surrogate
+    rows: int
+
+    @property
+    def has_evidence(self) -> bool:
+        return self.model.has_evidence
+
+    def init(self, capacity: int, d: int, p: int) -> Any:
+        return self.model.init(min(capacity, self.rows), d, p)
+
+    def fit(self, key: PRNGKeyArray, data: Dataset, state: Any) -> tuple[Any, FitInfo]:
+        return self.model.fit(key, select_rows(data, self.rows), state)
+
+    def update(self, data: Dataset, state: Any) -> Any:
+        return self.model.update(select_rows(data, self.rows), state)
+
+    def refresh(self, data: Dataset, state: Any) -> tuple[Any, FitInfo]:
+        return self.model.refresh(select_rows(data, self.rows), state)
+
+    def predict(self, state: Any, x: Float[Array, "m d"]) -> Prediction:
+        return self.model.predict(state, x)
+
+    def covariance(
+        self, state: Any, x: Float[Array, "m d"], at: Float[Array, "k d"]
+    ) -> Float[Array, "s m k"]:
+        return self.model.covariance(state, x, at)
+
+    def sample(
+        self, key: PRNGKeyArray, state: Any, x: Float[Array, "m d"], k: int
+    ) -> Float[Array, "k m"]:
+        return self.model.sample(key, state, x, k)
+
+    def adapt(self, space: Space) -> "SubsetSurrogate":
+        return replace(self, model=self.model.adapt(space))
+
+
+def select_rows(data: Dataset, rows: int) -> Dataset:
+    """Return the rows with the `rows // 2` lowest values and the latest others, in their order.
+
+    Data with at most `rows` rows are unchanged.
+    """
+    n = len(data.x)
+    if n <= rows:
+        return data
+    chosen = jnp.sort(_choose_rows(data, rows))
+    size = jnp.minimum(data.size, rows)
+    return Dataset(data.x[chosen], data.y[chosen], data.mask[chosen], size)
+
+
+def _choose_rows(data: Dataset, rows: int) -> Int[Array, " rows"]:
+    """Return positions of the best rows, then of the latest observed, then of the first others."""
+    n = len(data.x)
+    observed = data.mask[:, 0]
+    order = jnp.argsort(jnp.where(observed, data.y[:, 0], jnp.inf))
+    rank = jnp.zeros(n, int).at[order].set(jnp.arange(n))
+    row = jnp.arange(n)
+    is_best = observed & (rank < rows // 2)
+    priority = jnp.where(is_best, 2 * n, jnp.where(observed, n + row, -row))
+    return jnp.argsort(-priority)[:rows]

@@ -1,0 +1,274 @@
+"""Run the search of a study from its file: update its state, ask for a point, store the state."""
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import PRNGKeyArray
+
+from bonas.search import FALLBACKS, AskInfo, Observation, Search, make_observation
+from bonas.study.compiled_search import (
+    CompiledSearch,
+    State,
+    compile_search,
+    state_structure,
+)
+from bonas.study.database import StudyError
+from bonas.study.serialize import config_to_json
+from bonas.study.storage import Storage
+from bonas.study.trial_record import (
+    FinishedTrial,
+    NewTrial,
+    SearchPosition,
+    TrialRecord,
+)
+
+FIRST_CAPACITY = 64  # points; doubled whenever the state is full
+# bytes stored together: with its key, a chunk fills one page of the file
+CHUNK_SIZE = 4000
+
+
+class _AnotherProcessAsked(Exception):
+    """Signal that another process asked while this one computed."""
+
+
+class SearchStepper:
+    """A search whose state is stored in the file, so that any process can continue it."""
+
+    def __init__(
+        self,
+        search: Search,
+        storage: Storage,
+        *,
+        seed: int,
+        sign: float,
+        first_capacity: int,
+        name: str | None,
+        describe_fit: Callable[[int], dict[str, str]] | None,
+    ):
+        """Prepare a search to continue from the file.
+
+        Args:
+            search: The search.
+            storage: The study's storage.
+            seed: Seed of the search.
+            sign: 1 to minimize values, −1 to maximize them.
+            first_capacity: Points that the first state can hold.
+            name: Name under which compiled programs are stored, see `compile_search`.
+            describe_fit: Function from the number of finished trials to entries of a trial's info.
+        """
+        self.search = search
+        self._storage = storage
+        self._sign = sign
+        self._first_capacity = first_capacity
+        self._name = name
+        self._describe_fit = describe_fit
+        self._init_key, self._run_key = run_keys(seed)
+        self._programs: dict[int, CompiledSearch] = {}  # by capacity
+        # threads that share a study ask in sequence
+        self._lock = threading.Lock()
+        self._position: SearchPosition | None = None  # position of the state in memory
+        self._state: State | None = None
+        self._stored: dict[int, np.ndarray] = {}  # bytes of the leaves in the file
+
+    def ask(self, lease: float, limit: float = math.inf) -> TrialRecord | None:
+        """Claim the next point of the search, or return None if the study has `limit` trials.
+
+        Other processes can write while this one computes. If another process asked first, discard
+        the suggestion and recompute it under the write lock.
+        """
+        with self._lock:
+            try:
+                return self._ask(lease, limit)
+            except _AnotherProcessAsked:
+                with self._storage.database.write_transaction():
+                    return self._ask(lease, limit)
+
+    def _ask(self, lease: float, limit: float) -> TrialRecord | None:
+        if self._storage.trial_count() >= limit:
+            return None
+        position, state = self._updated_state()
+        key = ask_key(self._run_key, jnp.asarray(position.asks))
+        compiled = self._compiled(position.capacity)
+        x, state, info = compiled.ask(key, state)
+        trials = self._new_trials(
+            np.asarray(x), jax.device_get(info), position.observed
+        )
+        new_position = position._replace(
+            asks=position.asks + 1, points=position.points + len(trials)
+        )
+        leaves = leaf_bytes(compiled.persistent, state)
+        with self._storage.database.write_transaction():
+            stored_position = self._storage.search_position()
+            if stored_position.asks != position.asks:
+                raise _AnotherProcessAsked
+            if self._storage.trial_count() >= limit:  # others may have enqueued trials
+                return None
+            has_grown = stored_position.capacity != position.capacity
+            chunks = changed_chunks(leaves, {} if has_grown else self._stored)
+            record = self._storage.add_asked(
+                trials, new_position, chunks, replace_state=has_grown, lease=lease
+            )
+        self._position = new_position
+        self._state = state
+        self._stored = leaves
+        return record
+
+    def _updated_state(self) -> tuple[SearchPosition, State]:
+        """Return the position and state of the search after all finished trials."""
+        with self._storage.database.read_transaction():
+            position = self._storage.search_position()
+            if self._position != position:
+                self._load(position)
+            finished = self._storage.finished_after(position.observed)
+            state = self._state
+        points = position.points + sum(trial.enqueued for trial in finished)
+        capacity = position.capacity or self._first_capacity
+        while capacity < points + self._compiled(capacity).batch_size:
+            capacity *= 2
+        compiled = self._compiled(capacity)
+        if state is None:
+            state = compiled.init(self._init_key)
+        elif capacity != position.capacity:
+            state = self._grown(state, position.capacity, capacity)
+        for trial in finished:
+            state = compiled.tell(state, self._observation(trial))
+        observed = position.observed + len(finished)
+        return SearchPosition(position.asks, observed, capacity, points), state
+
+    def _grown(self, state: State, old_capacity: int, capacity: int) -> State:
+        """Return a state with a larger capacity and the same content."""
+        fresh = self._compiled(capacity).init(self._init_key)
+        old = jax.tree.unflatten(state_structure(self.search, old_capacity), state)
+        new = jax.tree.unflatten(state_structure(self.search, capacity), fresh)
+        return tuple(jax.tree.leaves(self.search.grow(old, new)))
+
+    def _load(self, position: SearchPosition) -> None:
+        self._check(position)
+        stored = self._storage.search_state()
+        if position.asks:
+            compiled = self._compiled(position.capacity)
+            self._state = restore_state(compiled, self._init_key, stored)
+        else:
+            self._state = None
+        self._stored = {
+            leaf: np.frombuffer(data, np.uint8) for leaf, data in stored.items()
+        }
+        self._position = position
+
+    def _check(self, position: SearchPosition) -> None:
+        """Raise a StudyError for a position that no search has, such as a huge capacity."""
+        largest = max(self._first_capacity, 2 * position.points)
+        if (
+            not position.asks <= position.points <= self._storage.trial_count()
+            or position.observed > self._storage.finished_count()
+            or position.capacity > largest
+            or (position.capacity > 0) != (position.asks > 0)
+        ):
+            raise StudyError(
+                f"{self._storage.database.path}: the table 'search' holds {position}, which "
+                "does not fit the trials; the file is damaged: restore a backup"
+            )
+
+    def _compiled(self, capacity: int) -> CompiledSearch:
+        if capacity not in self._programs:
+            compiled = compile_search(self.search, capacity, self._name)
+            self._programs[capacity] = compiled
+        return self._programs[capacity]
+
+    def _observation(self, trial: FinishedTrial) -> Observation:
+        ok = trial.value is not None
+        value = self._sign * trial.value if trial.value is not None else math.nan
+        return make_observation(jnp.asarray(trial.u), value, trial.cost, ok=ok)
+
+    def _new_trials(
+        self, x: np.ndarray, info: AskInfo, observed: int
+    ) -> list[NewTrial]:
+        words = describe_ask(info)
+        if self._describe_fit:
+            words |= self._describe_fit(observed)
+        space = self.search.space
+        return [NewTrial(row, config_to_json(space.decode(row)), words) for row in x]
+
+
+def run_keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """Return the keys of the first state and of the asks, as `bonas.run` derives them."""
+    init_key, run_key = jax.random.split(jax.random.key(seed))
+    return init_key, run_key
+
+
+@jax.jit
+def ask_key(run_key: PRNGKeyArray, asks: Array) -> PRNGKeyArray:
+    """Return the key of the next ask, given the number of previous asks."""
+    return jax.random.split(jax.random.fold_in(run_key, asks))[0]
+
+
+def describe_ask(info: AskInfo) -> dict[str, Any]:
+    """Convert the info of an ask to JSON, with None for a score that was not computed."""
+    words: dict[str, Any] = {
+        name: np.asarray(value).item() for name, value in info._asdict().items()
+    }
+    words["fallback"] = FALLBACKS[words["fallback"]] if words["fallback"] else ""
+    if not math.isfinite(words["acquisition"]):
+        words["acquisition"] = None
+    return words
+
+
+def leaf_bytes(persistent: tuple[bool, ...], state: State) -> dict[int, np.ndarray]:
+    """Return views of the persistent leaves as bytes, (k,), by their position."""
+    leaves = zip(persistent, state, strict=True)
+    return {
+        i: np.asarray(leaf).reshape(-1).view(np.uint8)
+        for i, (is_persistent, leaf) in enumerate(leaves)
+        if is_persistent
+    }
+
+
+def changed_chunks(
+    new: Mapping[int, np.ndarray], old: Mapping[int, np.ndarray]
+) -> list[tuple[int, int, bytes]]:
+    """Return the chunks (leaf, chunk, content) of new leaves that differ from the old ones."""
+    chunks = []
+    for leaf, content in new.items():
+        for chunk in _differing_chunks(content, old.get(leaf)):
+            start = chunk * CHUNK_SIZE
+            chunks.append((leaf, chunk, content[start : start + CHUNK_SIZE].tobytes()))
+    return chunks
+
+
+def _differing_chunks(new: np.ndarray, old: np.ndarray | None) -> list[int]:
+    if old is None or len(old) != len(new):
+        return list(range(max(1, -(-len(new) // CHUNK_SIZE))))
+    # Compare eight bytes at once where they fit.
+    dtype = np.dtype(np.uint64 if len(new) % 8 == 0 else np.uint8)
+    positions = np.flatnonzero(new.view(dtype) != old.view(dtype))
+    chunks: list[int] = np.unique(positions * dtype.itemsize // CHUNK_SIZE).tolist()
+    return chunks
+
+
+def restore_state(
+    compiled: CompiledSearch, init_key: PRNGKeyArray, stored: Mapping[int, bytes]
+) -> State:
+    """Restore a state from its stored leaves; the others do not affect later points."""
+    leaves = compiled.init(init_key)
+    expected = {
+        i: leaf.nbytes
+        for i, (leaf, kept) in enumerate(zip(leaves, compiled.persistent, strict=True))
+        if kept
+    }
+    if expected != {i: len(content) for i, content in stored.items()}:
+        raise StudyError(
+            "the study was created with another search; pass that search as search=, with the same "
+            "settings"
+        )
+    return tuple(
+        jnp.asarray(np.frombuffer(stored[i], leaf.dtype).reshape(leaf.shape))
+        if compiled.persistent[i]
+        else leaf
+        for i, leaf in enumerate(leaves)
+    )
