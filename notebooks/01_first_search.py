@@ -1,10 +1,11 @@
 # %% [markdown]
 # # A first search in ten lines
 #
-# After this notebook you can hand any training code to bonas and get back the settings that worked best.
+# After this notebook you can pass any training code to bonas and get back the settings that
+# worked best.
 #
-# The code here is scikit-learn's, and the question an everyday one: how many hidden units, and which learning rate, for a
-# network that reads handwritten digits? Ten passes over the data take a fraction of a second, so we can watch.
+# The training code here is scikit-learn's: how many hidden units and which learning rate suit a
+# network that reads handwritten digits? Ten passes over the data take a fraction of a second.
 
 # %%
 import warnings
@@ -19,13 +20,14 @@ from sklearn.neural_network import MLPClassifier
 
 from bonas import plots
 
-# Ten passes are few, and meant to be.
+# Ten passes are deliberately few.
 warnings.simplefilter("ignore", ConvergenceWarning)
 
 # %% [markdown]
 # ## The ten lines
 #
-# A **space** says what may be chosen, a **function** how good a choice is – lower is better – and `minimise` does the rest.
+# A **space** defines the choices, a **function** returns the loss of a choice, and `minimize`
+# does the rest.
 
 # %%
 import bonas
@@ -43,17 +45,19 @@ def error(config):
     return 1.0 - network.score(valid_x, valid_y)
 
 
-result = bonas.minimise(error, space, trials=20, progress=False)
+result = bonas.minimize(error, space, trials=20, progress=False)
 print(result)
 
 # %% [markdown]
-# The number is the share of digits that the best network misreads. `configure()` is the only line that changes settings of
-# the process (float64, one BLAS thread, compiled programs kept for the next time); importing bonas changes none. Leave
-# `progress=False` out, and a bar tells you how far the search is.
+# The printed value is the share of digits that the best network misreads. `configure()` is the
+# only line that changes settings of the process (float64, one BLAS thread, a persistent
+# compilation cache); importing bonas changes nothing. Without `progress=False`, a progress bar is
+# shown.
 #
-# ## What it tried
+# ## The evaluations
 #
-# Every evaluation is kept: its configuration, its value, the seconds it took, and how its point was found.
+# Every evaluation is recorded: its configuration, its value, its duration and how its point was
+# chosen.
 
 # %%
 for each in result.evaluations[:8]:
@@ -69,12 +73,12 @@ number = np.arange(1, len(values) + 1)
 designed = np.array([bool(each.info.random) for each in result.evaluations])
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-look = {"cmap": "viridis_r", "edgecolors": "black", "linewidths": 0.5, "s": 60}
-look["norm"] = LogNorm(values.min(), values.max())
+style = {"cmap": "viridis_r", "edgecolors": "black", "linewidths": 0.5, "s": 60}
+style["norm"] = LogNorm(values.min(), values.max())
 kinds = {"initial design": (designed, "s"), "chosen by the model": (~designed, "o")}
 for name, (some, marker) in kinds.items():
     dots = left.scatter(
-        rates[some], units[some], c=values[some], marker=marker, label=name, **look
+        rates[some], units[some], c=values[some], marker=marker, label=name, **style
     )
 left.set(xscale="log", yscale="log", xlabel="rate", ylabel="units")
 left.set_yticks([2, 4, 8, 16, 32, 64], labels=[2, 4, 8, 16, 32, 64], minor=False)
@@ -84,21 +88,23 @@ bar = figure.colorbar(
     dots, ax=left, label="error", ticks=[0.05, 0.1, 0.2, 0.5], format="%g"
 )
 bar.minorticks_off()
-right.step(number, np.minimum.accumulate(values), where="post", color=plots.COLOURS[0])
-right.plot(number, values, "o", color="grey", markersize=4)
-right.set(yscale="log", xlabel="evaluations", ylabel="error: each, and the best so far")
+right.step(number, np.minimum.accumulate(values), where="post", color=plots.COLORS[0])
+right.plot(number, values, "o", color="gray", markersize=4)
+right.set(yscale="log", xlabel="evaluations", ylabel="error, and the best so far")
 right.set_xticks(range(0, 21, 5))
 plt.show()
 
 # %% [markdown]
-# On the left is where it looked. The first five points, the squares, are spread out, for nothing is known yet; from then on
-# a Gaussian process models the error, and each new point is where most improvement is expected. So circles gather where
-# colours are light, and now and then one goes where nobody has been. On the right is every error, and the best so far.
+# The left plot shows the points. The first five (squares) are spread out, because nothing is
+# known yet. From then on, a Gaussian process models the error, and each new point is where the
+# expected improvement is largest: circles gather where the error is low, with an occasional
+# exploration elsewhere. The right plot shows every error and the best so far.
 #
-# ## Make it yours
+# ## Use your own code
 #
-# Nothing above is special to scikit-learn. The function gets a dict and returns a number; what happens in between is your
-# affair. Parameters that exist only sometimes, such as the width of a layer that may not be there, get a `when=`:
+# Nothing above is specific to scikit-learn. The function receives a dict and returns a number. A
+# parameter that exists only under a condition, such as the width of an optional layer, gets a
+# `when=`:
 
 # %%
 deeper = bonas.Space(
@@ -112,6 +118,6 @@ point = deeper.encode({"depth": 1, "width_1": 8, "activation": "tanh", "rate": 0
 deeper.decode(point)
 
 # %% [markdown]
-# **Where next.** [Networks of unknown depth](04_unknown_depth.ipynb) are such spaces;
-# [your own training loop](07_your_training_loop.ipynb) keeps every trial in a file, and survives being killed;
-# [fifty seeds](03_fifty_seeds.ipynb) tells whether a search was lucky.
+# **Next.** [Networks of unknown depth](04_unknown_depth.ipynb) search such spaces; [your own
+# training loop](07_your_training_loop.ipynb) stores every trial in a file and survives being
+# killed; [fifty seeds](03_fifty_seeds.ipynb) shows how to tell a good search from a lucky one.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Fifty seeds at once, and how to read an efficiency plot
 #
-# After this notebook you can run a whole search for fifty seeds in one call, draw what came of it, and tell a better method
-# from a lucky one.
+# After this notebook you can run a whole search for fifty seeds in one call, plot the results,
+# and tell a better method from a lucky one.
 
 # %%
 import time
@@ -18,14 +18,15 @@ from bonas import search as searches
 from bonas.problems import functions
 
 bonas.configure()
-# Two columns, six hollows, two of them deepest; its least value is known.
+# Two parameters, six local minima, two of them global.
 problem = functions.six_hump_camel
 
 # %% [markdown]
 # ## A search is a function of a key
 #
-# `bonas.run(search, objective, key, steps)` is pure: nothing but the key decides what happens. So fifty keys are fifty
-# searches, and `run_many` compiles the search once – model, inference, acquisition and all – and goes through them.
+# `bonas.run(search, objective, key, steps)` is pure: the result depends only on its arguments.
+# Fifty keys are fifty searches. `run_many` compiles the search once, with its model, inference
+# and acquisition, and runs all of them.
 
 # %%
 search = bonas.bayes(problem.space)
@@ -35,59 +36,62 @@ began = time.perf_counter()
 model = bonas.run_many(search, problem.objective, keys, steps=40)
 jax.block_until_ready(model.best)
 first = time.perf_counter() - began
-chance = bonas.run_many(searches.random(problem.space), problem.objective, keys, steps=40)
+random = bonas.run_many(searches.random(problem.space), problem.objective, keys, steps=40)
 seeds, evaluations = model.best.shape
-print(f"{seeds} searches of {evaluations} evaluations: {first:.1f} s, compiling included")
+print(
+    f"{seeds} searches of {evaluations} evaluations: {first:.1f} s, compilation included"
+)
 
 # %% [markdown]
-# ## One run tells little
+# ## One run says little
 #
-# Here are the first three seeds of our search and of chance. Which is better after ten evaluations? It depends on whom you
-# ask.
+# Here are the first three seeds of Bayesian optimization and of random search. Which is better
+# after ten evaluations? It depends on the seed.
 
 # %%
 figure, ax = plt.subplots(layout="constrained")
 steps = np.arange(1, 41)
-for colour, name, history in zip(
-    plots.COLOURS, ("bayes", "random"), (model, chance), strict=False
+for color, name, history in zip(
+    plots.COLORS, ("bayes", "random"), (model, random), strict=False
 ):
     regret = np.asarray(history.best[:3]) - problem.optimum
-    ax.step(steps, regret.T, where="post", color=colour, label=[name, None, None])
+    ax.step(steps, regret.T, where="post", color=color, label=[name, None, None])
 ax.set(yscale="log", xlabel="evaluations", ylabel="regret")
 ax.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# ## Fifty tell more
+# ## Fifty runs say more
 #
 # How to read the plot below:
 #
-# - **Across** are evaluations: what you pay. **Up** is the *regret*, how far the best value found so far is above the true
-#   minimum: what you still lack. Lower is better, and further left is cheaper.
-# - A **line** is the median over seeds: half of the searches are below it. A **band** holds the middle half of them. It shows
-#   how much luck is involved, not how well the median is known.
-# - The axis is **logarithmic**: each mark down is one more correct digit.
-# - Lines **begin together** while points are taken blindly; the model speaks from the sixth evaluation on.
-# - Read it **across** too: how many evaluations does chance need for what the model reaches in ten?
+# - The **x axis** counts evaluations, the cost. The **y axis** is the *regret*: the best value
+#   found so far minus the true minimum. Lower is better.
+# - A **line** is the median over seeds. A **band** contains the middle half of the seeds. It
+#   shows the variation between runs, not the uncertainty of the median.
+# - The y axis is **logarithmic**: each tick down is one more correct digit.
+# - The lines **start together** while points come from the initial design; the model is used from
+#   the sixth evaluation on.
+# - Read the plot **horizontally** too: how many evaluations does random search need for what the
+#   model reaches in ten?
 
 # %%
-ax = plots.efficiency({"bayes": model, "random": chance}, optimum=problem.optimum)
+ax = plots.efficiency({"bayes": model, "random": random}, optimum=problem.optimum)
 plt.show()
 
 # %%
 after = float(jnp.median(model.best[:, 9]))
-enough = np.asarray(jnp.median(chance.best, axis=0) <= after)
+enough = np.asarray(jnp.median(random.best, axis=0) <= after)
 needs = f"{enough.argmax() + 1}" if enough.any() else f"more than {enough.size}"
-print(
-    f"what half of the searches reach with a model in 10 evaluations takes chance {needs}"
-)
+print(f"random search needs {needs} evaluations for what the model reaches in 10")
 
 # %% [markdown]
 # ## Compare in pairs
 #
-# A harder question: is the default acquisition, expected improvement, better here than a confidence bound? With the same keys
-# two such searches begin at the same five points. So do not compare two clouds: compare seed by seed, and ask how sure you can
-# be. The interval is of the mean difference; one that leaves out 0 is a finding, one that does not is a question.
+# A harder question: is expected improvement, the default acquisition, better here than a
+# confidence bound? With the same keys, both searches start from the same five points. So compare
+# them seed by seed, with a confidence interval for the mean difference. An interval that excludes
+# 0 is a finding; otherwise the question stays open.
 
 # %%
 bounded = bonas.bayes(problem.space, acquisition=bonas.lcb)
@@ -100,12 +104,12 @@ error = 1.96 * digits.std(axis=0, ddof=1) / np.sqrt(len(digits))
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 both = {"expected improvement": model, "confidence bound": bound}
 plots.efficiency(both, optimum=problem.optimum, ax=left)
-green = plots.COLOURS[2]
+green = plots.COLORS[2]
 right.axhline(0.0, color="black", linewidth=0.8)
 right.fill_between(steps, mean - error, mean + error, color=green, alpha=0.2, linewidth=0)
 right.plot(steps, mean, color=green)
 right.set(xlabel="evaluations", title="in pairs: mean and 95% interval")
-right.set_ylabel("digits by which expected improvement is ahead")
+right.set_ylabel("digits gained by expected improvement")
 plt.show()
 
 # %%
@@ -117,9 +121,9 @@ print(f"Its mean lead is {mean[-1]:+.2f} digits; below 0, it is behind.")
 print(f"The 95% interval is from {low:+.2f} to {high:+.2f}, and 0 is {verdict}.")
 
 # %% [markdown]
-# ## Where it looked
+# ## The chosen points
 #
-# A history holds every point as well. In one run, orange points were better than all before them:
+# A history contains every point. In this run, orange points improved on all earlier ones:
 
 # %%
 one = jax.tree.map(lambda leaf: leaf[0], model)
@@ -127,5 +131,6 @@ panels = plots.choices(one, problem.space)
 plt.show()
 
 # %% [markdown]
-# **Where next.** The axis can be seconds (`plots.efficiency(..., seconds=)`), which is fair to cheap methods. Values that are
-# noisy are in `functions.noisy`. And on more than one device nothing changes: see [devices](08_devices.ipynb).
+# **Next.** The x axis can also be seconds (`plots.efficiency(..., seconds=)`), which is fairer to
+# cheap methods. `functions.add_noise` adds noise to an objective. Several devices need no change in
+# the code: see [devices](08_devices.ipynb).

@@ -1,8 +1,9 @@
 # %% [markdown]
-# # Networks of unknown depth: arc and its rivals
+# # Networks of unknown depth
 #
-# After this notebook you can search spaces in which parameters come and go – the width of a third layer exists only in
-# networks that have one – and choose among the kernels that know about it.
+# After this notebook you can search spaces with conditional parameters, such as the width of a
+# third layer that exists only in networks with three layers, and choose among the kernels made
+# for them.
 
 # %%
 import jax
@@ -19,8 +20,9 @@ bonas.configure()
 # %% [markdown]
 # ## A space with conditions
 #
-# `when=` says under which condition a parameter exists. A configuration holds what exists and nothing else; the row of the
-# unit cube behind it holds 0 elsewhere, and `space.active` tells which columns count.
+# `when=` states the condition under which a parameter exists. A configuration contains only
+# active parameters. Its point in the unit cube has 0 in the other columns, and `space.active`
+# returns which columns are active.
 
 # %%
 space = bonas.Space(
@@ -37,11 +39,12 @@ for row in rows:
 # %% [markdown]
 # ## What a kernel should know
 #
-# Take one network with a single hidden layer, and others with two. How alike are they, as the width of the second layer
-# varies? A kernel that is blind to conditions takes the 0 of the missing layer for a very narrow one, so it holds that the
-# shallow network is nearly the same as a deep one with few units. The **arc** kernel (Swersky et al., 2014) puts a layer that
-# is there on an arc, and one that is not at its centre: equally far from all. The **wedge** lets the data decide whether
-# "missing" is closer to narrow or to wide. Below, both are drawn at the middle of their priors.
+# Compare a network with one hidden layer to networks with two, as the width of the second layer
+# varies. A kernel without knowledge of conditions treats the 0 of the missing layer as a very
+# narrow layer, so the shallow network looks almost the same as a deep one with few units. The
+# **arc** kernel (Swersky et al. 2014) places an existing layer on an arc and a missing one at its
+# center, equally far from all widths. The **wedge** kernel learns whether "missing" is closer to
+# narrow or to wide. Both are shown at the medians of their priors.
 
 # %%
 shallow = space.encode({"depth": 1, "width_1": 32})[None, :]
@@ -55,15 +58,15 @@ def two_layers(*widths):
 
 deep, middle = two_layers(*widths), two_layers(32)
 
-kernels = {"arc": gp.arc(space), "wedge": gp.wedge(space), "blind": gp.matern52()}
+kernels = {"arc": gp.arc(space), "wedge": gp.wedge(space), "Matérn": gp.matern52()}
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
-for colour, (name, kernel) in zip(plots.COLOURS, kernels.items(), strict=False):
-    nothing = bonas.empty(1, space.dim)  # no data yet: the prior
-    target = gp.hyperposterior(kernel, nothing)
+for color, (name, kernel) in zip(plots.COLORS, kernels.items(), strict=False):
+    no_data = bonas.empty(1, space.dim)  # the prior
+    target = gp.hyperposterior(kernel, no_data)
     params = target.constrain(target.start)["kernel"]
     for ax, other in zip(panels, (shallow, middle), strict=True):
-        alike = gp.gram(kernel, params, deep, other)[:, 0] / params["variance"]
-        ax.plot(widths, alike, color=colour, label=name)
+        correlation = gp.gram(kernel, params, deep, other)[:, 0] / params["variance"]
+        ax.plot(widths, correlation, color=color, label=name)
 panels[0].set(title="with a network of one layer", ylabel="correlation", ylim=(0.0, 1.02))
 panels[1].set(title="with a network of two layers, 32 units in the second")
 for ax in panels:
@@ -74,15 +77,16 @@ plt.show()
 # %% [markdown]
 # ## Does it matter?
 #
-# A small model of the problem: up to five layers, each with a number to get right. Every layer that is added takes away four
-# tenths of the error that is left, and adds its own as far as its number is off. So deep is best, and hard. Two rivals of the
-# arc are what one would do without such kernels: take the zeros for numbers (**zeros**), or pretend that every parameter
-# always exists, and let the search find out which ones do nothing (**ignored**).
+# A small test problem has up to five layers, each with one number to tune. Each added layer
+# removes four tenths of the remaining error, and adds the squared deviation of its number. So
+# deep networks are best, and hardest to tune. We compare the arc kernel with two simple
+# alternatives: treat the zeros as values (**zeros**), or pretend that all parameters always exist
+# (**ignored**).
 
 # %%
 LAYERS = 5
 numbers = [f"x{layer}" for layer in range(1, LAYERS + 1)]
-best = jnp.linspace(0.3, 0.7, LAYERS)  # the right number of each layer
+best = jnp.linspace(0.3, 0.7, LAYERS)  # the optimal number of each layer
 
 
 def layers(conditional):
@@ -96,8 +100,8 @@ def layers(conditional):
 def error(key, u):
     values = layered.values(u)
     off = jnp.stack([values[name] for name in numbers]) - best
-    there = jnp.arange(LAYERS) < values["depth"]
-    return 0.6 ** values["depth"] + jnp.sum(jnp.where(there, off**2, 0.0))
+    active = jnp.arange(LAYERS) < values["depth"]
+    return 0.6 ** values["depth"] + jnp.sum(jnp.where(active, off**2, 0.0))
 
 
 layered, flat = layers(True), layers(False)
@@ -115,12 +119,12 @@ for name, search in searched.items():
 # %%
 ax = plots.efficiency(histories, optimum=0.6**LAYERS)
 four = 0.6**4 - 0.6**5
-ax.axhline(four, color="grey", linestyle=":")
-ax.text(1, 0.95 * four, "the best network of four layers", va="top", color="grey")
+ax.axhline(four, color="gray", linestyle=":")
+ax.text(1, 0.95 * four, "the best network of four layers", va="top", color="gray")
 plt.show()
 
 # %% [markdown]
-# Which depths did they look at? The mean number of layers, fifteen evaluations at a time:
+# Which depths did they try? The mean number of layers, in groups of fifteen evaluations:
 
 # %%
 print(f"{'':8}" + "".join(f"{start + 1:>5}–{start + 15:<3}" for start in (0, 15, 30)))
@@ -130,13 +134,14 @@ for name, history in histories.items():
     print(f"{name:8}" + "".join(f"{mean:7.1f}  " for mean in means))
 
 # %% [markdown]
-# One way to read this: zeros put a shallow network next to deep ones with low numbers, and what is known of the one is
-# wrongly believed of the others. Ignoring conditions is not bad at all while little is known, for depths then share
-# everything; the price comes later, when numbers that do nothing still have to be modelled. The arc has to learn how far
-# apart depths are, which takes evaluations, and is then free to go deep. It is no cure for everything: on `functions.layered`,
-# where depths have little in common, all of them are content with two layers of three after forty evaluations. Try it.
+# One interpretation: with zeros, a shallow network is next to deep ones with low numbers, so
+# knowledge about one is wrongly applied to the others. Ignoring conditions works well at first,
+# since all depths share information; later, parameters without effect still have to be modeled.
+# The arc kernel first has to learn how far apart depths are, and can then go deep. It does not
+# help everywhere: on `functions.layered`, where depths have little in common, all of these
+# searches settle for two of three layers after forty evaluations.
 #
-# Here is one search with the arc, evaluation by evaluation. Where a layer is not there, its panel has no point:
+# This is one search with the arc kernel. A panel has no point where its layer does not exist:
 
 # %%
 one = jax.tree.map(lambda leaf: leaf[0], histories["arc"])
@@ -144,22 +149,22 @@ panels = plots.choices(one, layered)
 plt.show()
 
 # %% [markdown]
-# ## Which to take
+# ## Which kernel to use
 #
-# For a space with conditions `bonas.bayes(space)` takes the arc by itself. The others are one argument away:
+# For a conditional space, `bonas.bayes(space)` uses the arc kernel by default. The others are one
+# argument away:
 #
 # | kernel | a missing parameter is … |
 # |---|---|
-# | `gp.arc` | equally far from all its values |
-# | `gp.wedge` | as far from low values and from high ones as the data say |
-# | `gp.box` | at a default value that is learned, some distance off |
-# | `gp.masked` | in another world: networks with different parameters share nothing but the kernel's |
-# | `gp.blocks` | a term less in a sum over layers |
-# | `gp.shared` | (wraps any of them) layers share their length scales |
+# | `gp.arc` | equally far from all of its values |
+# | `gp.wedge` | as far from low and high values as the data suggest |
+# | `gp.box` | at a learned default value, some distance away |
+# | `gp.masked` | unrelated: networks with different active parameters share only hyperparameters |
+# | `gp.blocks` | one term less in a sum over layers |
+# | `gp.tied` | (wraps any of them) layers share their length scales |
 #
-# On tables of networks that were really trained none of them wins everywhere: the site's findings have the numbers
-# (`notebooks/site/findings.md`), and `experiments/raiders_tables.py` makes them. Your problem may be the one where it matters:
-# now you know how to see.
+# On tables of trained networks none of them wins everywhere: see the findings
+# (`notebooks/site/findings.md`).
 #
-# **Where next.** [Your own kernel](02_your_own_kernel.ipynb) goes into the same place;
-# [learning curves](06_learning_curves.ipynb) save most of the training.
+# **Next.** [Your own kernel](02_your_own_kernel.ipynb) can be used in the same place; [learning
+# curves](06_learning_curves.ipynb) save most of the training.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Learning curves: train a little, predict the rest
 #
-# After this notebook you can tell from the beginning of a learning curve where it is likely to end, with an error bar, and run
-# a search that spends its budget on networks worth finishing.
+# After this notebook you can predict the end of a learning curve from its start, with
+# uncertainty, and run a search that spends its budget on promising networks.
 
 # %%
 from functools import partial
@@ -13,17 +13,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bonas
-from bonas import gp, infer, nets, plots
+from bonas import infer, nets, plots
 from bonas import search as searches
+from bonas.curves import PartialCurves, full_training, gpar
 from bonas.problems import tables
 
 bonas.configure()
 
 # %% [markdown]
-# ## Some real curves
+# ## Real curves
 #
-# We train 120 networks of one hidden layer, with different widths and learning rates, on noisy values of a function of five
-# inputs, and write down the validation error at six checkpoints. They all fit into one shape, so this is one compiled program.
+# We train 120 networks with one hidden layer and different widths and learning rates on noisy
+# values of a function of five inputs, and record the validation error at six checkpoints. All
+# networks fit into one shape, so this is one compiled program.
 
 
 # %%
@@ -52,23 +54,23 @@ def train_all(networks):
     def one(key, row):
         values = space.values(row)
         architecture = nets.architecture(shape, values["width"][None], "relu")
-        hyper = nets.Hyper(values["rate"].astype(jnp.float32))
+        hyper = nets.Hyperparameters(values["rate"].astype(jnp.float32))
         return nets.train(key, shape, settings, architecture, hyper, data).metrics[:, 0]
 
-    # Each network has initial weights of its own: luck.
+    # Each network has its own initial weights.
     keys = jax.random.split(jax.random.key(3), len(networks))
     return jax.lax.map(lambda given: one(*given), (keys, networks))
 
 
 curves = train_all(networks).astype(float)
-curves = jnp.log10(curves)  # errors are compared by their digits
+curves = jnp.log10(curves)  # compare errors on a log scale
 
 # %%
 errors = [0.1, 0.2, 0.5, 1, 2]  # marks of the axis
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
-colours = plt.get_cmap("viridis")(np.asarray(networks[:, 1]))
-for curve, colour in zip(curves, colours, strict=True):
-    ax.plot(epochs, 10**curve, color=colour, linewidth=0.7)
+colors = plt.get_cmap("viridis")(np.asarray(networks[:, 1]))
+for curve, color in zip(curves, colors, strict=True):
+    ax.plot(epochs, 10**curve, color=color, linewidth=0.7)
 ax.set(xscale="log", yscale="log", xlabel="epochs")
 ax.set_ylabel("validation error (mean square)")
 ax.set_xticks(epochs, labels=epochs)
@@ -79,22 +81,23 @@ figure.colorbar(scale, ax=ax, label="log10 of the rate")
 plt.show()
 
 # %% [markdown]
-# Curves cross: the best after two epochs need not be the best in the end.
+# Curves cross: the best network after two epochs is not always the best at the end.
 #
 # ## A model of curves
 #
-# GPAR, an autoregressive Gaussian process, models each checkpoint given the network **and the checkpoints before it**. We give
-# it twenty complete curves. Of the other hundred it sees the first three checkpoints, and says how they go on.
+# GPAR, an autoregressive Gaussian process, models each checkpoint given the network **and its
+# earlier checkpoints**. We fit it to twenty complete curves. For the other hundred it sees the
+# first three checkpoints and predicts the rest.
 
 # %%
-model, known = gp.gpar(), 3
+model, known = gpar(), 3
 complete = bonas.dataset(networks[:20], curves[:20])
 
 
 @jax.jit
 def fit(key, complete):
     target = model.hyperposterior(complete)
-    found, _ = infer.maximise(key, target.maximising, target.start, steps=100)
+    found, _ = infer.maximize(key, target.maximizing, target.start, steps=100)
     params = jax.tree.map(lambda leaf: leaf[0], target.constrain(found))
     return model.condition(params, complete)
 
@@ -102,7 +105,7 @@ def fit(key, complete):
 fitted = fit(jax.random.key(4), complete)
 rest, truth = networks[20:], curves[20:]
 seen = jnp.broadcast_to(jnp.arange(len(epochs)) < known, truth.shape)
-from_start = model.predict(fitted, rest, gp.Known(truth, seen))
+from_start = model.predict(fitted, rest, PartialCurves(truth, seen))
 from_nothing = model.predict(fitted, rest)
 
 # %%
@@ -116,9 +119,9 @@ for ax, i in zip(panels, from_best_to_worst, strict=True):
     low, high = middle - 2 * width, middle + 2 * width
     ax.fill_between(later, 10**low, 10**high, alpha=0.2, linewidth=0)
     ax.plot(later, 10**middle, label="predicted ± 2 std")
-    came = 10 ** np.asarray(truth[i])
-    ax.plot(epochs, came, "--", color="black", linewidth=1, label="what came")
-    ax.plot(epochs[:known], came[:known], "o", color="black", label="seen")
+    observed = 10 ** np.asarray(truth[i])
+    ax.plot(epochs, observed, "--", color="black", linewidth=1, label="observed")
+    ax.plot(epochs[:known], observed[:known], "o", color="black", label="known")
     config = space.decode(rest[i])
     ax.set(xscale="log", yscale="log", xlabel="epochs")
     ax.set_title(f"{config['width']} units, rate {config['rate']:.4f}")
@@ -130,38 +133,39 @@ panels[0].legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# How good are the predictions of the last checkpoint, over all hundred? Three ways to guess: take the last value seen; predict
-# from width and rate alone, without the beginning; and both.
+# How accurate are the predictions of the last checkpoint, over all hundred networks? Compare
+# three predictors: the last observed value; GPAR with only width and rate; and GPAR with the
+# first checkpoints.
 
 # %%
 end, std = truth[:, -1], from_start.std[:, -1]
 guesses = {
-    "the last value seen": truth[:, known - 1],
-    "width and rate alone": from_nothing.mean[:, -1],
-    "GPAR, with the beginning": from_start.mean[:, -1],
+    "last observed value": truth[:, known - 1],
+    "GPAR, width and rate": from_nothing.mean[:, -1],
+    "GPAR, with the start": from_start.mean[:, -1],
 }
 for name, guess in guesses.items():
     off = float(jnp.sqrt(jnp.mean((guess - end) ** 2)))
-    print(f"{name:26} off by {off:.3f} digits")
-inside = jnp.mean(jnp.abs(guesses["GPAR, with the beginning"] - end) <= 2 * std)
+    print(f"{name:26} error {off:.3f} (log10)")
+inside = jnp.mean(jnp.abs(guesses["GPAR, with the start"] - end) <= 2 * std)
 print(f"within two standard deviations: {inside:.0%}")
 
 # %% [markdown]
 # ## A search that stops early
 #
-# `bonas.curves` asks which network to advance by one checkpoint. We replay the curves above as a table, so that training costs
-# nothing, and give every search the epochs that ten networks take to the end. Arrays have a fixed size, so a search is also
-# told for how many networks there is room: forty, though the budget would do to begin all 120. The rivals train each network
-# to the end: ordinary Bayesian optimisation, and chance.
+# `bonas.curve_search` chooses which network to train to its next checkpoint. We replay the curves
+# above as a table, so training is free, and give every search the epochs that ten complete
+# networks need. Arrays have a fixed size, so the number of networks is limited in advance: forty.
+# Two baselines train every network to the end: Bayesian optimization and random search.
 
 # %%
-table = tables.table(bonas.Listed(space, np.asarray(networks)), epochs, curves)
+table = tables.table(bonas.TableSpace(space, np.asarray(networks)), epochs, curves)
 objective, keys = tables.objective(table), jax.random.split(jax.random.key(5), 12)
 budget = 10 * epochs[-1]
 methods = {
-    "curves": bonas.curves(table.space, epochs, initial=3),
-    "whole, bayes": searches.whole(bonas.bayes(table.space, initial=3), epochs),
-    "whole, random": searches.whole(searches.random(table.space), epochs),
+    "curves": bonas.curve_search(table.space, epochs, initial=3),
+    "whole, bayes": full_training(bonas.bayes(table.space, initial=3), epochs),
+    "whole, random": full_training(searches.random(table.space), epochs),
 }
 run = partial(bonas.run_curves_many, networks=40)
 runs = {
@@ -175,21 +179,24 @@ ax = plots.efficiency(
     optimum=float(table.values[:, 0, -1].min()),
     logarithmic=False,
 )
-ax.set_xlabel("epochs of training, all networks together")
-ax.set_ylabel("digits above the best network of the table")
+ax.set_xlabel("epochs of training, over all networks")
+ax.set_ylabel("log10 above the best network of the table")
 plt.show()
 
 # %%
 ends = np.asarray(table.values[:, 0, -1])
-print("networks       begun   completed   rank of the best, of 120 (median)")
+print("networks     started   completed   rank of the best, of 120 (median)")
 for name, found in runs.items():
     at = np.asarray(found.step)  # the checkpoint of each step of each search
-    begun, completed = ((at == step).sum(axis=1).mean() for step in (0, len(epochs) - 1))
+    started, completed = (
+        (at == step).sum(axis=1).mean() for step in (0, len(epochs) - 1)
+    )
     rank = np.median([1 + (ends < best).sum() for best in np.asarray(found.best[:, -1])])
-    print(f"{name:14} {begun:5.1f} {completed:11.1f} {rank:8.0f}")
+    print(f"{name:14} {started:5.1f} {completed:11.1f} {rank:8.0f}")
 
 # %% [markdown]
-# For the same training a search on curves sees many more networks: as many as there is room for.
+# For the same amount of training, the search on curves sees many more networks.
 #
-# **Where next.** With real training the objective is a function `(key, x, step) -> value` that JAX can trace; for any other
-# code, [a study](07_your_training_loop.ipynb) stops hopeless trials by what they report.
+# **Next.** With real training the objective is a traceable function `(key, x, step) -> value`.
+# For any other code, [a study](07_your_training_loop.ipynb) prunes trials by the values that they
+# report.

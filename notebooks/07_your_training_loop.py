@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Tune your own training loop
 #
-# After this notebook you can put bonas around a training loop of your own – NumPy here, PyTorch in the same way – with every
-# trial kept in a file, hopeless ones stopped early, and nothing lost when the process is killed.
+# After this notebook you can put bonas around your own training loop (NumPy here, PyTorch works
+# the same way), with every trial stored in a file, poor trials pruned early, and nothing lost if
+# the process is killed.
 
 # %%
 import inspect
@@ -18,17 +19,17 @@ from sklearn.datasets import load_digits
 
 import bonas
 from bonas import plots
-from bonas.study import Stop
+from bonas.study import Pruned
 
 bonas.configure()
-folder = Path(tempfile.mkdtemp())  # for the files of this notebook
+folder = Path(tempfile.mkdtemp())  # for this notebook's files
 
 # %% [markdown]
 # ## The loop
 #
-# One hidden layer, softmax, stochastic gradients with or without momentum: plain NumPy, as one might have it lying around. Two
-# things were added for the search. It takes a dict of settings, and after each epoch it **reports** the validation error and
-# asks whether it **should stop**.
+# The loop is plain NumPy: one hidden layer, softmax, stochastic gradients with or without
+# momentum. Two things were added for the search: it takes a dict of settings, and after each
+# epoch it **reports** the validation error and asks whether it **should be pruned**.
 
 
 # %%
@@ -42,7 +43,7 @@ def train(config, trial):
     sizes = ((64, config["width"]), (config["width"], 10))
     weights = [draw.normal(0.0, 1.0 / np.sqrt(n), (n, m)) for n, m in sizes]
     speed = [np.zeros_like(each) for each in weights]
-    momentum = config.get("momentum", 0.0)  # there only where the optimiser has it
+    momentum = config.get("momentum", 0.0)  # only active with momentum
     for epoch in range(12):
         for rows in np.array_split(draw.permutation(len(x)), 20):
             hidden = np.tanh(x[rows] @ weights[0])
@@ -53,38 +54,38 @@ def train(config, trial):
             for i, gradient in enumerate((x[rows].T @ back, hidden.T @ error)):
                 speed[i] = momentum * speed[i] - config["rate"] * gradient
                 weights[i] += speed[i]
-        said = np.tanh(valid_x @ weights[0]) @ weights[1]
-        wrong = float(np.mean(said.argmax(axis=1) != valid_y.argmax(axis=1)))
+        outputs = np.tanh(valid_x @ weights[0]) @ weights[1]
+        wrong = float(np.mean(outputs.argmax(axis=1) != valid_y.argmax(axis=1)))
         trial.report(epoch, wrong)
-        if trial.should_stop():
-            raise Stop  # what was reported last counts
+        if trial.should_prune():
+            raise Pruned  # the last report is the value of the trial
     return wrong
 
 
 space = bonas.Space(
     width=bonas.Int(2, 64, log=True),
     rate=bonas.Float(1e-3, 3.0, log=True),
-    optimiser=bonas.Choice("plain", "momentum"),
-    momentum=bonas.Float(0.5, 0.99, when={"optimiser": "momentum"}),
+    optimizer=bonas.Choice("plain", "momentum"),
+    momentum=bonas.Float(0.5, 0.99, when={"optimizer": "momentum"}),
 )
 
 # %% [markdown]
 # ## A study, and a kill
 #
-# `bonas.Study` is a search that lives in a file. To see what that is worth, we write the loop into a script, start it as a
-# process of its own, and when a few trials are done we kill it the hard way, as a power cut would. The script need not repeat
-# the space: it is in the file.
+# `bonas.Study` is a search that is stored in a file. To show what that is worth, we write the
+# loop to a script, start it as a separate process, and kill it after a few trials. The script
+# does not need to repeat the space, which is in the file.
 
 # %%
 script = f"""
 import bonas, numpy as np
-from bonas.study import Stop
+from bonas.study import Pruned
 from sklearn.datasets import load_digits
 
 {inspect.getsource(train)}
 
 bonas.configure()
-bonas.Study("runs.db").optimise(train, trials=24, progress=False)
+bonas.Study("runs.db").optimize(train, trials=24, progress=False)
 """
 (folder / "search.py").write_text(script)
 study = bonas.Study(folder / "runs.db", space, seed=0)
@@ -97,74 +98,76 @@ child.wait()
 study
 
 # %% [markdown]
-# ## Going on
+# ## Resume
 #
-# `trials` is how many the study shall have **in the end**, so going on is calling it again: from this process, or from the
-# same script. A trial that was under way is evaluated anew.
+# `trials` is the **total** number of trials, so resuming means calling `optimize` again, from
+# this process or from the same script. The trial that was interrupted is evaluated again.
 
 # %%
-study.optimise(train, trials=24, progress=False)
+study.optimize(train, trials=24, progress=False)
 study
 
 # %% [markdown]
-# Did the kill change anything? Here is the same search without one. The points are the same to the last digit, since a study
-# draws its random numbers from the seed and the number of the trial, and keeps what its model had learned.
+# Did the kill change anything? Here is the same search without one. The points are identical,
+# because a study derives its random numbers from the seed and the number of the trial, and stores
+# the state of its model.
 
 # %%
 whole = bonas.Study(folder / "whole.db", space, seed=0)
-whole.optimise(train, trials=24, progress=False)
+whole.optimize(train, trials=24, progress=False)
 pairs = zip(study.trials, whole.trials, strict=True)
 same = [(a.config, a.value) == (b.config, b.value) for a, b in pairs]
 print(f"{sum(same)} of {len(same)} trials are the same")
 
 # %% [markdown]
-# ## What came of it
+# ## Results
 
 # %%
 best = study.best
 print(f"best: trial {best.number}, error {best.value:.3f}, {best.config}")
-shown = ["value", "width", "rate", "optimiser", "momentum"]
+shown = ["value", "width", "rate", "optimizer", "momentum"]
 study.frame().sort_values("value")[shown].head().round(4)
 
 # %%
 figure, ax = plt.subplots(layout="constrained")
-stopped = [trial for trial in study.trials if "stopped" in trial.info]
+pruned = [trial for trial in study.trials if trial.state == "pruned"]
 looks = {
-    "best": (plots.COLOURS[1], "", 2.5),
-    "trained to the end": (plots.COLOURS[0], "", 1.0),
-    "stopped": ("grey", "x", 1.0),
+    "best": (plots.COLORS[1], "", 2.5),
+    "trained to the end": (plots.COLORS[0], "", 1.0),
+    "pruned": ("gray", "x", 1.0),
 }
 for trial in study.trials:
-    kind = "stopped" if trial in stopped else "trained to the end"
-    colour, marker, width = looks["best" if trial == best else kind]
+    kind = "pruned" if trial in pruned else "trained to the end"
+    color, marker, width = looks["best" if trial == best else kind]
     steps, errors = np.array(trial.reports).T
-    look = {"color": colour, "marker": marker, "markevery": [-1], "linewidth": width}
+    look = {"color": color, "marker": marker, "markevery": [-1], "linewidth": width}
     ax.plot(steps + 1, errors, **look)
-for kind, (colour, marker, width) in looks.items():
-    ax.plot([], [], color=colour, marker=marker, linewidth=width, label=kind)
+for kind, (color, marker, width) in looks.items():
+    ax.plot([], [], color=color, marker=marker, linewidth=width, label=kind)
 ax.set(xlabel="epochs", ylabel="validation error", yscale="log")
 ax.legend(frameon=False)
 plt.show()
 
 epochs = sum(len(trial.reports) for trial in study.trials)
 every = 12 * len(study.trials)
-print(f"{len(stopped)} of {len(study.trials)} trials were stopped:", end=" ")
-print(f"{epochs} epochs in place of {every}")
+print(f"{len(pruned)} of {len(study.trials)} trials were pruned:", end=" ")
+print(f"{epochs} epochs instead of {every}")
 
 # %% [markdown]
-# A trial is stopped where its best report so far is worse than the median of what the others had reported by the same epoch.
-# Which settings decide most, by a Gaussian process fitted to all trials?
+# A trial is pruned if its best report so far is worse than the median of the other trials at the
+# same epoch. Which settings matter most, according to a Gaussian process fitted to all trials?
 
 # %%
 for name, share in study.importance().items():
     print(f"{name:10} {share:.0%}")
 
 # %% [markdown]
-# `bonas report runs.db` makes one HTML file of all this, and `bonas.export.optuna` a file for Optuna's dashboard.
+# `bonas report runs.db` writes one HTML page about the study, and `bonas.interchange.to_optuna` a
+# file for Optuna's dashboard.
 #
-# ## In PyTorch it looks the same
+# ## In PyTorch
 #
-# The objective is any Python function, so nothing of the above changes but its inside:
+# The objective is any Python function, so only its body changes:
 #
 # ```python
 # def train(config, trial):
@@ -172,24 +175,25 @@ for name, share in study.importance().items():
 #     width, momentum = config["width"], config.get("momentum", 0.0)
 #     layers = torch.nn.Linear(64, width), torch.nn.Tanh(), torch.nn.Linear(width, 10)
 #     network = torch.nn.Sequential(*layers)
-#     optimiser = torch.optim.SGD(network.parameters(), config["rate"], momentum=momentum)
+#     optimizer = torch.optim.SGD(network.parameters(), config["rate"], momentum=momentum)
 #     for epoch in range(12):
 #         for x, y in train_loader:
-#             optimiser.zero_grad()
+#             optimizer.zero_grad()
 #             torch.nn.functional.cross_entropy(network(x), y).backward()
-#             optimiser.step()
-#         wrong = validation_error(network)
-#         trial.report(epoch, wrong)
-#         if trial.should_stop():
-#             raise Stop
-#     return wrong
+#             optimizer.step()
+#         error = validation_error(network)
+#         trial.report(epoch, error)
+#         if trial.should_prune():
+#             raise Pruned
+#     return error
 #
 #
-# bonas.Study("runs.db", space).optimise(train, trials=100)
+# bonas.Study("runs.db", space).optimize(train, trials=100)
 # ```
 #
-# - **Out of memory?** What raises is a failed trial, with its reason and traceback in the file; the search takes its point
-#   for a bad one and goes on.
-# - **Several at once?** `optimise(train, workers=4)` for processes, `executor=` for a Dask cluster.
-# - **Too slow?** `trial_seconds=600` ends a trial that takes longer.
-# - **Somebody else runs the trainings?** `trial = study.ask()`, and later `study.tell(trial, value)`.
+# - **Errors.** An objective that raises makes a failed trial, with its reason and traceback in
+#   the file; the search continues and treats the point as a bad one.
+# - **Parallel evaluation.** Use `optimize(train, workers=4)` for processes, `executor=` for a
+#   Dask cluster.
+# - **Time limits.** `trial_seconds=600` ends a trial that takes longer.
+# - **Other schedulers.** Call `trial = study.ask()`, and later `study.tell(trial, value)`.

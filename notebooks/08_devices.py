@@ -1,16 +1,16 @@
 # %% [markdown]
-# # On GPU, TPU and many devices: what changes
+# # GPU, TPU and many devices
 #
-# After this notebook you can run the searches of the others on any device that JAX knows, on several at once, and send a
-# whole search, compiled, to a machine that has never seen your code.
+# After this notebook you can run the searches of the other notebooks on any device that JAX
+# supports, on several devices at once, and export a whole compiled search to another machine.
 #
-# What changes in the code? **Nothing.** JAX takes the fastest device that it finds. What there is to see, we show on this
-# machine: its processor plays eight devices.
+# The code does **not** change: JAX uses the fastest device that it finds. Here one processor is
+# presented as eight virtual devices.
 
 # %%
 import jax
 
-# Before anything is computed; with real devices, leave it out.
+# Must come before any computation; omit it with real devices.
 jax.config.update("jax_num_cpu_devices", 8)
 
 import jax.export
@@ -24,10 +24,10 @@ bonas.configure()
 jax.devices()
 
 # %% [markdown]
-# ## Many seeds, many devices
+# ## Many seeds on many devices
 #
-# `run_many` shares its keys out over all devices. No seed needs another, so nothing is sent between them and none waits.
-# (Virtual ones share the cores of one processor, so there is no time to be won here.)
+# `run_many` distributes its keys over all devices. Seeds are independent, so the devices do not
+# communicate. (Virtual devices share the cores of one processor, so this is not faster here.)
 
 # %%
 problem = functions.branin
@@ -37,15 +37,16 @@ histories = bonas.run_many(search, problem.objective, keys, steps=15)
 jax.debug.visualize_array_sharding(histories.best)
 
 # %% [markdown]
-# The array of best values, 32 seeds by 15 evaluations, lies in eight pieces, one on each device, four seeds to a piece. It is
-# an ordinary array to whoever uses it:
+# The array of best values, 32 seeds by 15 evaluations, is stored in eight pieces, one per device.
+# It can be used like any other array:
 
 # %%
 regret = jnp.median(histories.best[:, -1]) - problem.optimum
 print(f"median regret of {len(keys)} searches: {regret:.4f}")
 
 # %% [markdown]
-# Up to rounding, a seed does not depend on where it runs. The first one alone, on one device:
+# Up to rounding, the result of a seed does not depend on the device. The first seed on a single
+# device:
 
 # %%
 alone = jax.jit(lambda key: bonas.run(search, problem.objective, key, 15).best)(keys[0])
@@ -53,13 +54,15 @@ difference = np.abs(np.asarray(alone) - np.asarray(histories.best[0]))
 print(f"largest difference: {difference.max()}")
 
 # %% [markdown]
-# On accelerators the seeds of a device run side by side (`vmap`) instead of one after the other, as arithmetic is plentiful
-# there. Loops inside a search have a fixed length, so that none waits for another.
+# On accelerators the seeds of one device run in parallel (`vmap`); on a CPU they run one after
+# the other. Loops inside a search have a fixed length, so that seeds do not wait for each other.
 #
-# ## For a device that is not here
+# ## Export to another device
 #
-# A whole search is one program. It can be lowered for NVIDIA's GPUs and for TPUs without either of them: what comes out is
-# StableHLO, which a machine with such a device compiles and runs, without the source of the search or of its objective.
+# A whole search is one program. It can be lowered for GPUs and TPUs without having one: the
+# result is StableHLO, which a machine with such a device compiles and runs without the source
+# code.
+
 
 # %%
 
@@ -77,16 +80,18 @@ print(f"for {' and '.join(exported.platforms)}, {megabytes:.1f} MB:", end=" ")
 print(f"{exported.in_avals[0]} -> {exported.out_avals[0]}")
 
 # %% [markdown]
-# `exported.serialize()` gives the contents of a file, and over there
-# `jax.export.deserialize(contents).call(seed)` is the search.
+# `exported.serialize()` returns the contents of a file; on the other machine,
+# `jax.export.deserialize(contents).call(seed)` runs the search.
 
 # %% [markdown]
-# ## What to know
+# ## Good to know
 #
-# - **Precision.** `bonas.configure()` asks for float64, in which Gaussian processes are at home. GPUs have it, most of them
-#   slowly; TPUs imitate it. `bonas.configure(x64=False)` computes in float32, and jitter scales with it.
-# - **What belongs on an accelerator.** Training many networks (`nets.train_many`), many seeds, networks as surrogates. A single
-#   search on forty values is small: a processor is as good.
-# - **Several processes.** For trainings on many machines take a [study](07_your_training_loop.ipynb) with `executor=`: the
-#   search stays here, and the work goes where the devices are.
-# - **Not tried.** Programs for CUDA and TPU are lowered here, and nothing more: this notebook has seen none of the two.
+# - **Precision.** `bonas.configure()` selects float64, which Gaussian processes need. Most GPUs
+#   compute it slowly, and TPUs emulate it. `bonas.configure(x64=False)` selects float32, and the
+#   jitter is scaled accordingly.
+# - **What to run on an accelerator.** Training many networks (`nets.train_many`), many seeds, and
+#   networks as surrogates. A single search with forty values is small; a CPU is as fast.
+# - **Several machines.** Use a [study](07_your_training_loop.ipynb) with `executor=`: the search
+#   runs here, the training elsewhere.
+# - **Not tested.** The programs for CUDA and TPU are lowered here but have not been run on such
+#   devices.

@@ -1,4 +1,4 @@
-"""The documentation of bonas: `make site` builds it into build/site, without a network; a warning is an error."""
+"""Sphinx configuration: `make site` builds the documentation; a warning is an error."""
 
 import sys
 from pathlib import Path
@@ -15,18 +15,18 @@ language = "en"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "extension.pages"]
 exclude_patterns = ["extension"]
-nb_execution_mode = "force"  # a cell that fails, fails the build
+nb_execution_mode = "force"  # a failing cell fails the build
 nb_execution_raise_on_error = True
 nb_execution_excludepatterns = ["notebooks/*"]  # executed by `make notebooks`
-nb_output_stderr = "remove"  # what other packages say of this machine
+nb_output_stderr = "remove"  # messages of other packages about this machine
 nb_execution_timeout = 300
 myst_enable_extensions = ["attrs_inline", "deflist"]
 smartquotes = False  # params["order"] is code
 myst_heading_anchors = 3
 
-nitpicky = True  # a reference that leads nowhere is a warning
+nitpicky = True  # an unresolved reference is a warning
 toc_object_entries_show_parents = "hide"
-autodoc_typehints = "none"  # docstrings state shapes, which say more than types
+autodoc_typehints = "none"  # docstrings state shapes
 autodoc_preserve_defaults = True
 autodoc_docstring_signature = False
 autodoc_member_order = "bysource"
