@@ -1,9 +1,9 @@
-# `make demo` and `make test` work on a fresh machine with Python 3.11+: each sets up .venv first.
+# `make demo` and `make test` work on a fresh machine with Python 3.11+: each creates .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# One thread for BLAS before any process starts: small matrices lose a hundredfold to threads on a shared machine.
+# One BLAS thread: on a shared machine, threads slow down small matrices a hundredfold.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MPLBACKEND := Agg
@@ -11,19 +11,19 @@ export MPLBACKEND := Agg
 .PHONY: help env demo test quick coverage check format notebooks site page results experiments-smoke clean
 
 help:
-	@echo "make demo    set up everything and search for a network on the diabetes data, in one or two minutes"
-	@echo "make test    set up everything and pass the tests"
-	@echo "make quick   the tests without the slow ones"
-	@echo "make coverage  all tests, and the lines of bonas that they reach"
-	@echo "make check   ruff format --check, ruff check, mypy"
-	@echo "make notebooks  every notebook, executed, in build/notebooks"
-	@echo "make site    the documentation in build/site; a warning is an error"
-	@echo "make page    the page of results in notebooks/site and README's figure, from the numbers in experiments/results"
-	@echo "make results            every experiment in full, many hours; what is known is not run again"
-	@echo "make experiments-smoke  every experiment, small, into a folder that is removed"
-	@echo "make env     set up .venv alone"
-	@echo "make format  rewrite the code the way make check wants it"
-	@echo "make clean   remove .venv and caches"
+	@echo "make demo               set up everything and search for a network on the diabetes data (1-2 minutes)"
+	@echo "make test               set up everything and run all tests"
+	@echo "make quick              run the tests except the slow ones"
+	@echo "make coverage           run all tests and print their coverage"
+	@echo "make check              check the format, style and types (ruff, mypy)"
+	@echo "make notebooks          execute every notebook into build/notebooks"
+	@echo "make site               build the documentation into build/site; a warning is an error"
+	@echo "make page               write the page of results and the figure of the README from experiments/results"
+	@echo "make results            run every experiment in full (many hours); finished runs are reused"
+	@echo "make experiments-smoke  run every experiment with --smoke in a temporary folder"
+	@echo "make env                create .venv"
+	@echo "make format             format the code"
+	@echo "make clean              remove .venv and caches"
 
 env: $(VENV)/.ready
 
@@ -34,7 +34,7 @@ $(VENV)/.ready: pyproject.toml .ci/constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e ".[dev,notebooks,site]"
 	@touch $@
 
-# A new study each time, so that there is something to watch; what it finds stays in results/.
+# Start a new study each time; its files stay in results/.
 demo: env
 	@mkdir -p results && rm -f results/demo.db results/demo.db-wal results/demo.db-shm
 	$(BIN)/bonas search diabetes --study results/demo.db
@@ -61,7 +61,7 @@ NOTEBOOKS := $(patsubst notebooks/%.py,build/notebooks/%.ipynb,$(wildcard notebo
 
 notebooks: env $(NOTEBOOKS)
 
-# Executed again when it, or the library, has changed. With MPLBACKEND set, figures of notebooks are not shown.
+# Execute again if the notebook or the library has changed. MPLBACKEND would hide the figures.
 build/notebooks/%.ipynb: notebooks/%.py $(shell find bonas -name '*.py') | env
 	@mkdir -p $(@D)
 	@echo "executing $<"
@@ -70,36 +70,37 @@ build/notebooks/%.ipynb: notebooks/%.py $(shell find bonas -name '*.py') | env
 
 .DELETE_ON_ERROR:
 
-# Made anew each time, from docstrings, tests and scripts as they are; the code of its pages is run.
+# Build from scratch: pages depend on docstrings, tests and scripts, and their code is executed.
 site: env notebooks
-	@mkdir -p notebooks/site/notebooks && cp $(NOTEBOOKS) notebooks/site/notebooks  # Sphinx reads what is below it alone
+	@mkdir -p notebooks/site/notebooks && cp $(NOTEBOOKS) notebooks/site/notebooks  # Sphinx only reads its own folder
 	env -u MPLBACKEND $(BIN)/sphinx-build -E -W --keep-going -n -q notebooks/site build/site
-	@echo "written to build/site/index.html"
+	@echo "Written to build/site/index.html"
 
 page: env
-	$(BIN)/python experiments/results_page.py
+	$(BIN)/python -m experiments.render
+	$(BIN)/python -m experiments.readme_figure
 
-# What is run, and with which flags, is said by the list in experiments/README.md.
-LISTED := sed -n 's/^| `\([a-z0-9_]*\.py[^`]*\)`.*/\1/p' experiments/README.md | grep -v -e readme_example -e results_page
+# The list in experiments/README.md names the scripts and their flags: "twist.search --seeds 20".
+LISTED := sed -n 's/^| `\([a-z]*\.[a-z0-9_]*[^`]*\)`.*/\1/p' experiments/README.md
 
-# A benchmark whose rivals are not installed is left out, so that the numbers that are kept still have them.
+# Skips a benchmark whose other libraries are not installed, so that its recorded numbers keep them.
 results: env
 	@$(LISTED) | while read -r line; do \
-		name=$${line%%.py*}; rivals=$${line##*--rivals }; \
-		if test "$$rivals" != "$$line" && ! test -x "$$rivals"; then echo "left out, as $$rivals is not there: $$line"; continue; fi; \
-		echo "python experiments/$$line"; \
-		$(BIN)/python experiments/$$line < /dev/null || exit 1; \
+		script=$${line%% *}; name=$$(echo $$script | tr . _); rivals=$${line##*--rivals }; \
+		if test "$$rivals" != "$$line" && ! test -x "$$rivals"; then echo "skipped, because $$rivals does not exist: $$line"; continue; fi; \
+		echo "python -m experiments.$$line"; \
+		$(BIN)/python -m experiments.$$line < /dev/null || exit 1; \
 		cp results/$$name/$$name*.json experiments/results/ || exit 1; \
 	done
-	$(BIN)/python experiments/results_page.py
+	$(MAKE) page
 
 experiments-smoke: env
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	for name in $$($(LISTED) | sed 's/\.py.*//'); do \
-		echo "python experiments/$$name.py --smoke"; \
-		$(BIN)/python experiments/$$name.py --smoke --out "$$folder/$$name" < /dev/null || exit 1; \
+	for script in $$($(LISTED) | cut -d ' ' -f 1); do \
+		name=$$(echo $$script | tr . _); echo "python -m experiments.$$script --smoke"; \
+		$(BIN)/python -m experiments.$$script --smoke --out "$$folder/$$name" < /dev/null || exit 1; \
 		cp "$$folder/$$name/$$name"*.json "$$folder" || exit 1; \
-	done && $(BIN)/python experiments/results_page.py --results "$$folder" --page "$$folder/results.md"
+	done && $(BIN)/python -m experiments.render --results "$$folder" --page "$$folder/results.md"
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache *.egg-info

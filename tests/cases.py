@@ -24,14 +24,25 @@ def brownian(params, a, b):
 
 
 CONDITIONAL = {
-    f"{kernel.__name__}{' product' if product else ''}{' categories' if categories else ''}": kernel(
+    f"{kernel.__name__}{' product' if product else ''}{' categories' if categories else ''}": kernel(  # noqa: E501
         SPACE.active, categories=categories, product=product
     )
     for kernel in (gp.arc, gp.box, gp.wedge)
     for product in (False, True)
     for categories in ((), SPACE.categories)
 }
-PLAIN = {kernel.__name__: kernel() for kernel in (gp.se, gp.matern12, gp.matern32, gp.matern52, gp.rq, gp.blend, gp.linear)}
+PLAIN = {
+    kernel.__name__: kernel()
+    for kernel in (
+        gp.se,
+        gp.matern12,
+        gp.matern32,
+        gp.matern52,
+        gp.rq,
+        gp.blend,
+        gp.linear,
+    )
+}
 KERNELS = {
     **PLAIN,
     **CONDITIONAL,
@@ -40,17 +51,23 @@ KERNELS = {
     "one_hot linear": gp.one_hot(SPACE.categories, gp.linear()),
     "add": gp.add(gp.matern52(), gp.linear()),
     "multiply": gp.matern32() * gp.se(),
-    "nested": gp.add(gp.multiply(gp.se(), gp.linear()), gp.on([1, 3], gp.matern12())),
-    "on": gp.on([1, 4], gp.matern52()),
+    "nested": gp.add(
+        gp.multiply(gp.se(), gp.linear()), gp.on_columns([1, 3], gp.matern12())
+    ),
+    "on": gp.on_columns([1, 4], gp.matern52()),
     "basis": gp.basis(gp.quadratic),
-    "shared": gp.shared(gp.matern52(), [(3, 4)]),
-    "shared arc": gp.arc(SPACE) + gp.shared(gp.arc(SPACE), [(3, 4), (5, 6)]),
+    "shared": gp.tied(gp.matern52(), [(3, 4)]),
+    "shared arc": gp.arc(SPACE) + gp.tied(gp.arc(SPACE), [(3, 4), (5, 6)]),
     "notebook": gp.Kernel(prior={"scale": dist.HalfNormal(1.0)}, value=brownian),
 }
 
 
 def draw(prior, key):
     """Parameters drawn from a prior, a nested dict of distributions."""
-    leaves, structure = jax.tree.flatten(prior, is_leaf=lambda node: isinstance(node, dist.Distribution))
+    leaves, structure = jax.tree.flatten(
+        prior, is_leaf=lambda node: isinstance(node, dist.Distribution)
+    )
     keys = jax.random.split(key, len(leaves))
-    return structure.unflatten([leaf.sample(k) for leaf, k in zip(leaves, keys, strict=True)])
+    return structure.unflatten(
+        [leaf.sample(k) for leaf, k in zip(leaves, keys, strict=True)]
+    )

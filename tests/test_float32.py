@@ -1,4 +1,6 @@
-"""Everything works in float32, without configure(): no NaN, and answers as good as the precision allows."""
+"""Everything works in float32, without configure(): no NaN, and answers as good as the precision
+allows.
+"""
 
 import subprocess
 import sys
@@ -22,7 +24,7 @@ data = bonas.dataset(twice, jnp.concatenate([y, y[:5]]), capacity=64)
 arc, box = gp.arc(space.active, categories=space.categories), gp.box(space.active)
 for kernel in (arc, box, gp.matern12(), gp.se(), gp.matern52(), gp.rq()):
     target = gp.hyperposterior(kernel, data)
-    best, info = infer.maximise(jax.random.key(1), target.maximising, target.start)
+    best, info = infer.maximize(jax.random.key(1), target.maximizing, target.start)
     params = jax.tree.map(lambda leaf: leaf[0], target.constrain(best))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(params)), kernel
     posterior = gp.condition(kernel, params["kernel"], data, noise=0.0)
@@ -40,11 +42,13 @@ posterior = gp.condition_all(gp.rq(), target.constrain(samples), data)
 assert np.isfinite(jax.vmap(gp.predict, (0, None))(posterior, u).mean).all()
 assert not jax.config.jax_enable_x64
 print("fine")
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.slow
 def test_float32_without_configure():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "fine\n"

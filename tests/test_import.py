@@ -1,4 +1,4 @@
-"""Importing bonas: cheap, silent and without effect, in processes of their own; and the names that it offers."""
+"""Importing bonas is fast, silent and without effect (in child processes); its public names."""
 
 import importlib.metadata
 import json
@@ -15,28 +15,36 @@ AFFORDABLE = 0.2
 
 
 def child(code, *flags):
-    """A fresh process, for which no JAX setting is made."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    return subprocess.run([sys.executable, *flags, "-c", code], env=clean, capture_output=True, text=True, timeout=300)
+    """Run code in a new process without JAX settings."""
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith("JAX_")
+    }
+    return subprocess.run(
+        [sys.executable, *flags, "-c", code],
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
-def told(code):
-    done = child(code)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def result_of(code):
+    process = child(code)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
 
 
-# bonas alone
+# import bonas
 
 
-def test_importing_says_nothing_and_warns_of_nothing():
-    done = child("import bonas", "-W", "error")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_importing_prints_nothing_and_warns_of_nothing():
+    process = child("import bonas", "-W", "error")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
 
 
 @pytest.fixture(scope="module")
-def alone():
-    return told(
+def import_cost():
+    return result_of(
         """
 import json, sys, time
 before, start = set(sys.modules), time.process_time()
@@ -48,20 +56,20 @@ print(json.dumps({"seconds": seconds, "others": sorted(new - sys.stdlib_module_n
     )
 
 
-def test_importing_loads_nothing_else(alone):
-    assert alone["others"] == ["bonas"]
+def test_importing_loads_no_other_package(import_cost):
+    assert import_cost["others"] == ["bonas"]
 
 
-def test_importing_takes_little(alone):
-    assert alone["seconds"] < AFFORDABLE
+def test_importing_is_fast(import_cost):
+    assert import_cost["seconds"] < AFFORDABLE
 
 
-# Everything that bonas offers
+# from bonas import *
 
 
 @pytest.fixture(scope="module")
 def everything():
-    return told(
+    return result_of(
         """
 import json
 import jax
@@ -72,10 +80,10 @@ before = settings()
 from bonas import *
 after = settings()
 changed = sorted(name for name in before | after if before.get(name) != after.get(name))
-told = {"changed": changed, "backends": sorted(xla_bridge._backends)}
+result = {"changed": changed, "backends": sorted(xla_bridge._backends)}
 jax.numpy.zeros(1)
-told["backends once used"] = sorted(xla_bridge._backends)
-print(json.dumps(told))
+result["backends once used"] = sorted(xla_bridge._backends)
+print(json.dumps(result))
 """
     )
 
@@ -86,31 +94,33 @@ def test_no_import_changes_a_setting(everything):
 
 
 def test_no_import_starts_a_device(everything):
-    """Once started, neither precision nor platform nor memory can be chosen; the last entry shows that this would be seen."""
+    """Precision, platform and memory cannot be chosen after that. The last line tests the test."""
     assert everything["backends"] == []
     assert everything["backends once used"]
 
 
 def test_importing_a_module_does_not_hide_the_function_of_its_name():
-    assert told("import bonas.configure, json; print(json.dumps(callable(bonas.configure)))")
+    assert result_of(
+        "import bonas.configuration, json; print(json.dumps(callable(bonas.configure)))"
+    )
 
 
-# Rooms and their modules
+# Packages and their modules
 
 REACHED = (
     "data.clean",
-    "linalg.factorise",
+    "linalg.factorize",
     "spaces.Space",
     "tabular",
-    "study.report.write_report",
+    "report.write_report",
     "problems.datasets.load",
     "problems.tables.table",
-    "problems.twist.plane",
+    "problems.synthetic.two_class_plane",
 )
 
 
 @pytest.mark.slow
-def test_rooms_and_their_modules_are_found_without_an_import_of_their_own():
+def test_packages_and_their_modules_need_no_import_of_their_own():
     code = f"""
 import json
 from operator import attrgetter
@@ -123,28 +133,30 @@ for path in {REACHED}:
         missing.append(path)
 print(json.dumps(missing))
 """
-    assert told(code) == []
+    assert result_of(code) == []
 
 
-@pytest.mark.parametrize("room", ["study", "problems"])
-def test_modules_that_are_loaded_late_are_listed(room):
-    found = getattr(bonas, room)
-    assert set(found._MODULES) <= set(dir(found))
+@pytest.mark.parametrize("package", ["study", "problems"])
+def test_modules_that_are_loaded_late_are_listed(package):
+    value = getattr(bonas, package)
+    assert set(value._MODULES) <= set(dir(value))
 
 
-@pytest.mark.parametrize("room", ["study", "problems"])
-def test_unknown_names_of_a_room_are_attribute_errors(room):
-    with pytest.raises(AttributeError, match=f"module 'bonas.{room}' has no attribute 'nonsense'"):
-        getattr(bonas, room).nonsense  # noqa: B018
+@pytest.mark.parametrize("package", ["study", "problems"])
+def test_unknown_names_of_a_package_are_attribute_errors(package):
+    with pytest.raises(
+        AttributeError, match=f"module 'bonas.{package}' has no attribute 'nonsense'"
+    ):
+        getattr(bonas, package).nonsense  # noqa: B018
 
 
 # Names
 
 
 @pytest.mark.parametrize("name", bonas.__all__)
-def test_every_name_is_there(name):
-    found = getattr(bonas, name)
-    assert getattr(found, "__name__", name).rpartition(".")[2] == name
+def test_every_public_name_can_be_imported(name):
+    value = getattr(bonas, name)
+    assert getattr(value, "__name__", name).rpartition(".")[2] == name
 
 
 def test_every_name_is_listed():
@@ -152,7 +164,9 @@ def test_every_name_is_listed():
 
 
 def test_unknown_names_are_attribute_errors():
-    with pytest.raises(AttributeError, match="module 'bonas' has no attribute 'nonsense'"):
+    with pytest.raises(
+        AttributeError, match="module 'bonas' has no attribute 'nonsense'"
+    ):
         bonas.nonsense  # noqa: B018
 
 
