@@ -16,9 +16,9 @@ def log_gaussian(
 ) -> Float[Array, ""]:
     """Return log N(residual; 0, cov) over the rows in `mask`.
 
-    Masked rows of `cov` must be unit rows, those of `residual` zero. The derivative is explicit,
-    ∂/∂K = (ααᵀ − K⁻¹)/2 with α = K⁻¹r (Rasmussen & Williams 2006, eq. 5.9): differentiating the
-    factorization costs twice as much.
+    Masked rows of `cov` must be rows of the identity matrix; masked entries of `residual` must be
+    zero. The derivative is explicit, ∂/∂K = (ααᵀ − K⁻¹)/2 with α = K⁻¹r (Rasmussen & Williams 2006,
+    eq. 5.9): differentiating the factorization costs twice as much.
     """
     return _log_gaussian(factorize(cov, mask).lower, residual, mask)[0]
 

@@ -9,8 +9,8 @@ import os
 _EMITTERS = "xla_cpu_use_fusion_emitters"
 _EMITTER_RELEASES = ("0.10.",)
 # The number of XLA's CPU threads, read when it starts. In these releases a batch of factorizations
-# waits, on a thread of this pool, for parts that are queued in the same pool. As many batches as
-# there are threads deadlock; with one thread the parts are not queued.
+# waits, on a thread of this pool, for parts that are queued in the same pool. With as many batches
+# as threads, all of them deadlock; with one thread, nothing is queued.
 _THREADS = "NPROC"
 _DEADLOCK_RELEASES = ("0.10.",)
 

@@ -37,9 +37,8 @@ class Context:
     maximize: Callable[[PRNGKeyArray, Score], Selection]
     # (m, d) points of the space and near the best ones
     candidates: Callable[[PRNGKeyArray], Array]
-    choose: Callable[
-        [Array, Array], Selection
-    ]  # best of points (m, d) by scores (m,), new ones first
+    # best of points (m, d) by scores (m,), new ones first
+    choose: Callable[[Array, Array], Selection]
 
     def predict(self, x: Float[Array, "m d"]) -> Prediction:
         """Predict mean and std (s, m), with assumed values at pending points."""

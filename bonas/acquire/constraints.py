@@ -164,6 +164,6 @@ def _region_prior(d: int) -> dict[str, dist.Distribution]:
 def _log_scaled(base: Acquisition | ClosedForm, name: str) -> Acquisition:
     if base is ei or base is pi:
         raise ValueError(
-            f"{name} adds a logarithm to the score; expected log_ei or log_pi, got {base.__name__}"
+            f"{name} adds a logarithm to the score; expected log_ei or log_pi; got {base.__name__}"
         )
     return as_acquisition(base)

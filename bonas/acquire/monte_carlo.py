@@ -55,9 +55,8 @@ class PendingDraws:
     at: Float[Array, "n d"]
     waiting: Bool[Array, " n"]
     normals: Float[Array, "k n"]
-    factors: Float[
-        Array, "s n n"
-    ]  # Cholesky factors of the covariance of the pending points
+    # Cholesky factors of the covariance of the pending points
+    factors: Float[Array, "s n n"]
     best: Float[Array, "s k"]  # the incumbent, or the lowest of the drawn values
 
     def log_gain(self, x: Float[Array, "m d"]) -> Float[Array, " m"]:

@@ -41,11 +41,13 @@ def find_candidates(
     *,
     number: int,
 ) -> Candidates:
-    """Return all points of a small space; else started networks, the design and random points.
+    """Return all points of a small space; for a large one, a selection of its points.
+
+    The selection consists of the started networks, the initial design and random points.
 
     Args:
         key: Random key.
-        space: The networks.
+        space: The search space of networks.
         record: The networks started so far.
         design: Networks of the initial design.
         number: Number of random points to add in a large space.

@@ -273,7 +273,7 @@ def _check_run(
     """Return steps and budget as integers.
 
     Raises:
-        ValueError: If the steps differ from those of the search or the budget is not whole.
+        ValueError: If the steps differ from the search's, or the budget is not an integer.
     """
     found = check_steps(steps)
     if search.steps is not None and search.steps != found:

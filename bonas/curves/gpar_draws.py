@@ -198,10 +198,11 @@ def draw_linear_curves(
     start: CurveStart,
     k: int,
 ) -> LayerDraws:
-    """Draw as `draw_curves` for layers linear in the outputs: one factorization per layer.
+    """Draw curves like `draw_curves`, with one factorization per layer, for linear layers.
 
-    Such a layer is f(x, y) = f(x, 0) + Σ_j w_j y_j almost surely, with w_j = f(x₀, e_j) − f(x₀, 0)
-    at any x₀: joint draws at the m points (x, 0) and the p points (x₀, e_j) give it at every y.
+    A layer linear in the outputs is f(x, y) = f(x, 0) + Σ_j w_j y_j almost surely, with
+    w_j = f(x₀, e_j) − f(x₀, 0) at any x₀: joint draws at the m points (x, 0) and the p points
+    (x₀, e_j) determine f at every y.
     """
     x = start.x
     m = len(x)

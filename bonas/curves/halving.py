@@ -214,7 +214,7 @@ def top_k(
     """
     steps = check_steps(steps)
     if not 1 <= k <= width:
-        raise ValueError(f"k must lie between 1 and width, {width}; got {k}")
+        raise ValueError(f"k must be between 1 and width ({width}); got {k}")
     quota = (width, *[k] * (len(steps) - 1))
     return _make_halving(space, steps, (quota,))
 

@@ -40,8 +40,7 @@ def evaluate_active(active: ActiveFunction, x: Array) -> Array:
     if not is_array or (mask.shape, mask.dtype) != (x.shape, bool):
         found = f"{mask.dtype} {mask.shape}" if is_array else repr(mask)
         raise ValueError(
-            "active must return whether each column is active: "
-            f"expected bool {x.shape}; got {found}"
+            f"active must return a bool array of shape {x.shape}, one entry per column; got {found}"
         )
     return jnp.asarray(mask)
 

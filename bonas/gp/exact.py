@@ -208,7 +208,7 @@ def project(posterior: Posterior, x: Array) -> tuple[Array, Array]:
     kernel, mean, params, mean_params, data, lower, alpha, _ = posterior
     if alpha.ndim > 1:
         raise ValueError(
-            "expected one posterior, got several: use jax.vmap(gp.predict, (0, None))(posterior, x)"
+            "expected one posterior; got several: use jax.vmap(gp.predict, (0, None))(posterior, x)"
         )
     cross = jnp.where(data.mask[:, :1], gram(kernel, params, data.x, x), 0.0)
     level = jax.vmap(lambda point: mean.value(mean_params, data, point))(x)

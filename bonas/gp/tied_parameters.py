@@ -99,8 +99,8 @@ def tied(kernel: Kernel, groups: Iterable[Iterable[int]]) -> Kernel:
     flat = [column for group in chosen for column in group]
     if not flat or not all(chosen) or len(set(flat)) != len(flat) or min(flat) < 0:
         raise ValueError(
-            "expected groups of columns, counted from 0, each column in at most one group; "
-            f"got {chosen}"
+            "expected non-empty groups of column indices (from 0), with each column in at most one "
+            f"group; got {chosen}"
         )
     return Tied(kernel, chosen, kernel.categories)
 

@@ -1,6 +1,6 @@
 """Bayesian networks: priors of weights and precisions, and their energy.
 
-The model is that of Agrawal, Section 5, with more general priors (Neal 1996).
+The model follows Agrawal (2016, Section 5), with more general priors (Neal 1996).
 """
 
 from collections.abc import Callable

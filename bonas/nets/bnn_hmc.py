@@ -85,7 +85,10 @@ def init_chains(
     precisions: Precisions | None = None,
     dtype: Any = None,
 ) -> Chain:
-    """Start chains at draws from the prior, or at the given precisions; leaves (chains, ...)."""
+    """Initialize chains from the prior, or at the given precisions.
+
+    Leaves have shape (chains, ...).
+    """
 
     def init_chain(key: Array) -> Chain:
         position_key, precision_key = jax.random.split(key)

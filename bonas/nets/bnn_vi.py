@@ -325,7 +325,7 @@ def scores(
 
 
 def unscale_scores(scaled: Scores, y_scale: ArrayLike) -> Scores:
-    """Convert scores of values that were divided by y_scale to the original units."""
+    """Convert scores computed on targets divided by y_scale to the original units."""
     return Scores(
         log_likelihood=scaled.log_likelihood - jnp.log(y_scale),
         rmse=scaled.rmse * y_scale,

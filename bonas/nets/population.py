@@ -22,8 +22,8 @@ from bonas.nets.shapes import (
 from bonas.nets.trainer import Result, fit, init_network
 from bonas.xla_options import for_long_arrays
 
-# Below this width an update costs the overhead of its operations, so a narrower shape would be
-# compiled without making training faster.
+# Below this width, per-operation overhead dominates an update, so a narrower shape would cost a
+# compilation without speeding up training.
 _MIN_WIDTH = 32
 # Networks that an accelerator trains at once.
 _LANES = 64

@@ -161,7 +161,7 @@ def resume_training(
     state: State,
     until: ArrayLike,
 ) -> State:
-    """Continue a run up to epoch `until`; the other arguments are those of `start_training`.
+    """Continue a run up to epoch `until`; the other arguments are as for `start_training`.
 
     A run in several parts gives the same result as `train`.
     """

@@ -16,7 +16,7 @@ import numpy as np
 
 from bonas.problems.examples import TASKS, Examples, Task, encode_labels
 
-# What NumPy and zipfile raise for damaged files.
+# Exceptions that NumPy and zipfile raise for damaged files.
 _ERRORS = (
     ArithmeticError,
     EOFError,
@@ -132,9 +132,7 @@ def _read_target(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the target as values without classes, or as labels and their classes."""
     if y.dtype.kind == "U" and task == "regression":
-        raise ValueError(
-            f"{path}: y is text, which cannot be the target of a regression"
-        )
+        raise ValueError(f"{path}: expected a numeric y for regression; got text")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int((~np.isfinite(y)).argmax()) + 1
         raise ValueError(f"{path}: column 'y', row {row} is not a finite number")

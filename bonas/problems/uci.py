@@ -144,7 +144,7 @@ class ContentCheck:
         if found != expected.sha256:
             raise ValueError(
                 f"its numbers differ from the set {self.name}: expected X of shape "
-                f"{expected.shape} and SHA-256 digest {expected.sha256}, "
+                f"{expected.shape} and SHA-256 digest {expected.sha256}; "
                 f"got {examples.x.shape} and {found}; "
                 f"put uci/{self.name}.npz with arrays X, y into the folder BONAS_DATA"
             )

@@ -1,4 +1,4 @@
-"""The capacity of a search's state, which its shapes tell."""
+"""Infer the capacity of a search's state from its shapes."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ def match_state(
 ) -> tuple[Any, int | None]:
     """Return the state of a search that has the given leaves, and its capacity.
 
-    The capacity is None if the shapes of states do not depend on it. What is static in the state,
-    such as a kernel, is that of the search.
+    The capacity is None if it does not affect the shapes of states. Static parts of the state,
+    such as a kernel, are taken from the search.
 
     Args:
         search: The search.
@@ -60,7 +60,7 @@ def _template(search: Search, capacity: int) -> Any:
 
 
 def _wrap_key(leaf: Any, dtype: Any) -> Any:
-    """Return random keys of which a file holds the numbers."""
+    """Convert the numbers that a file stores for random keys back to keys."""
     is_key = jnp.issubdtype(dtype, jax.dtypes.prng_key)
     return jax.random.wrap_key_data(leaf) if is_key and leaf.dtype != dtype else leaf
 
@@ -81,7 +81,7 @@ def _check_paths(expected: list[str], found: list[str]) -> None:
 def _capacity(
     low: list[Any], high: list[Any], shapes: list[tuple[int, ...]]
 ) -> int | None:
-    """Return the capacity at which a dimension that grows with it has the size that it has."""
+    """Return the capacity that explains the shapes; None if no dimension grows with it."""
     for small, large, shape in zip(low, high, shapes, strict=True):
         for a, b, n in zip(small.shape, large.shape, shape, strict=False):
             if b > a:

@@ -50,7 +50,7 @@ def check_surrogate(surrogate: Any) -> None:
     """Raise a ValueError unless the argument is a surrogate."""
     if isinstance(surrogate, Kernel):
         raise ValueError(
-            "expected a surrogate, got a kernel: use surrogates.gp(kernel)"
+            "expected a surrogate; got a kernel: use surrogates.gp(kernel)"
         )
     if not isinstance(surrogate, Surrogate):
         raise ValueError(
@@ -71,7 +71,7 @@ def check_fitted(old: Any, new: Any) -> None:
         if expected != found:
             name = jax.tree_util.keystr(path) or "the state"
             raise ValueError(
-                f"{message}: expected {name} to be {expected}, got {found}"
+                f"{message}: expected {name} to be {expected}; got {found}"
             )
 
 

@@ -64,16 +64,16 @@ class History(NamedTuple):
 
     @classmethod
     def load(cls, path: PathLike, search: Search | None = None) -> "History":
-        """Read a history that was saved.
+        """Load a saved history.
 
         Args:
             path: The file.
-            search: The search that made it, which is needed to restore its state; without it the
-                state is None.
+            search: The search that made it. Required to restore the state, which is otherwise
+                None.
 
         Raises:
             ValueError: If the file is not a saved history, is damaged, was written by a newer
-                version, or is not of this search.
+                version, or belongs to a different search.
         """
         return cls(**load_history(path, search))
 

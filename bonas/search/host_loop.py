@@ -132,10 +132,10 @@ def _observation(x: Array, evaluation: Evaluation, sign: float) -> Observation:
 
 
 def make_observation(x: Array, value: float, cost: float, *, ok: bool) -> Observation:
-    """Return an observation with arrays in the precision of x, (d,).
+    """Return an observation whose arrays have the dtype of x (d,).
 
-    A value that is too large for that precision, such as 1e300 in float32, becomes NaN, which a
-    search takes as a failure.
+    A value too large for that dtype, such as 1e300 in float32, becomes NaN, which a search treats
+    as a failure.
     """
     largest = float(jnp.finfo(x.dtype).max)
     return Observation(

@@ -1,4 +1,4 @@
-"""What a model knows after each ask, to be recorded along a run."""
+"""Record the state of the model after each ask."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +59,7 @@ class ModelRecord:
 
 
 def model_record(search: Bayes, *, direction: str = "minimize") -> ModelRecord:
-    """Return what `run(record=)` needs to record the model of a Bayesian search.
+    """Return a recorder of the model of a Bayesian search, for `run(record=...)`.
 
     Every step records a dict with these entries, about the model given all values so far and with
     the hyperparameters of the step's fit. Before the first success, values are NaN.

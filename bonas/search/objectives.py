@@ -73,7 +73,8 @@ def named_objective(objective: Objective, space: Space) -> NamedObjective:
     missing = [name for name in space.names if name not in passed]
     if missing and not found.takes_rest:
         raise ValueError(
-            f"the objective has no argument for the parameter {missing[0]!r}; add it, or **rest"
+            f"the objective has no argument for the parameter {missing[0]!r}; "
+            "add the argument, or accept the others with **rest"
         )
     names = passed | set(missing)
     return NamedObjective(objective, space, tuple(sorted(names)))

@@ -17,7 +17,7 @@ class ProgressBar:
     Args:
         total: The total count; None without a limit.
         completed: The initial count, from earlier sessions; the time per item excludes it.
-        unit: What is counted.
+        unit: The name of one counted item.
         seconds: The time limit, if there is one.
         stderr: Draw on the standard error stream.
     """

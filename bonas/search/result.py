@@ -23,9 +23,8 @@ class Result(NamedTuple):
     """The result of minimizing or maximizing a Python function."""
 
     config: dict[str, Any] | None  # the best; None if every evaluation failed
-    value: (
-        float  # its value; infinite if every evaluation failed, negative if maximizing
-    )
+    # value of config; if every evaluation failed, inf (-inf when maximizing)
+    value: float
     evaluations: list[Evaluation]  # in order
     state: Any  # the final state of the search
     direction: str = "minimize"
@@ -38,24 +37,24 @@ class Result(NamedTuple):
     def save(self, path: PathLike) -> None:
         """Write the result to a file of arrays and JSON, without pickle.
 
-        The file can be read by `Result.load`. Of options that are not None, a boolean, a number, a
-        string or a tuple of these, such as classes, the file holds the name.
+        The file can be read by `Result.load`. Options other than None, booleans, numbers, strings
+        and tuples of these, such as classes, are stored by name.
         """
         save_result(path, self._asdict())
 
     @classmethod
     def load(cls, path: PathLike, search: Search | None = None) -> "Result":
-        """Read a result that was saved.
+        """Load a saved result.
 
         Args:
             path: The file.
             search: The search that made it, such as `bonas.bayes(space)` if `minimize` was called
-                without one. It is needed to restore the state, which is None without it, and
-                options that are stored by name.
+                without one. Required to restore the state (otherwise None) and options that are
+                stored by name.
 
         Raises:
             ValueError: If the file is not a saved result, is damaged, was written by a newer
-                version, or is not of this search.
+                version, or belongs to a different search.
         """
         rows, direction, state = load_result(path, search)
         return make_result([Evaluation(**row) for row in rows], state, direction)

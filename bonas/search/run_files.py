@@ -25,7 +25,7 @@ PathLike = str | os.PathLike[str]
 def write_run(
     path: PathLike, kind: str, header: dict[str, Any], arrays: dict[str, Any]
 ) -> None:
-    """Write a run; a file of this name is replaced at once or not at all.
+    """Write a run atomically, replacing any existing file.
 
     Args:
         path: The file. Its name is kept as it is.

@@ -1,4 +1,4 @@
-"""What a model knows after a run: predictions and draws in the units of the objective."""
+"""Query the model after a run: predictions and draws in the units of the objective."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -84,7 +84,7 @@ class RunPosterior(NamedTuple):
         return self.values(draws)
 
     def values(self, standardized: Array) -> Array:
-        """Return values of the objective from values that the surrogate models."""
+        """Convert standardized model outputs to objective values."""
         scaled = self.mean + self.std * standardized
         branches = [invert_scale(scale, self.data) for scale in self.search.scales]
         if len(branches) == 1:
@@ -99,15 +99,15 @@ def posterior(
 ) -> RunPosterior:
     """Fit the model of a search to all evaluations of a run.
 
-    Of the output scales of the search, the most probable is used. Failed evaluations are treated as
-    the search treats them. Of many runs, use `jax.vmap`.
+    Uses the most probable of the search's output scales. Failed evaluations are treated as the
+    search treats them. For several runs, use `jax.vmap`.
 
     Args:
-        search: A Bayesian search. The run may be that of another search of the same space, such as
-            a random one.
+        search: A Bayesian search. The run may come from another search of the same space, such as
+            random search.
         run: A History, a Result of `minimize`, or a state of a search.
-        direction: "maximize" if a given state is that of a search that maximizes; a History and a
-            Result know.
+        direction: Pass "maximize" if `run` is the state of a maximizing search; a History or Result
+            stores its direction.
         seed: The random seed of the fit, for surrogates that are random.
 
     Returns:
@@ -185,7 +185,7 @@ def scale_all(search: Bayes, data: Dataset) -> tuple[Dataset, Array, Array, Arra
 
 
 def _start(search: Bayes, observations: Observations, model: Any) -> Any:
-    """Return states of the surrogate to start from: those of the search, if they are its own."""
+    """Return states of the surrogate to start from: the run's states, or initial ones."""
     capacity, d = observations.data.x.shape
     fresh = replicate(search.surrogate.init(capacity, d, 1), len(search.scales))
     leaves = jax.tree.leaves(model)

@@ -37,7 +37,7 @@ def run(
         key: A random key.
         steps: The number of evaluations, including the initial ones; a multiple of the points per
             ask.
-        direction: "minimize" or "maximize". The history has the objective's own values; inside,
+        direction: "minimize" or "maximize". The history has the objective's own values; internally,
             searches minimize.
         state: The state of an earlier run, to continue it. The history has the new evaluations
             only; see `History.followed_by`. With the key of the earlier run, the points are those

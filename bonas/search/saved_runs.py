@@ -1,4 +1,4 @@
-"""What a file of a finished run holds: a History, or a Result of `bonas.minimize`."""
+"""Save and load finished runs: a History, or a Result of `bonas.minimize`."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

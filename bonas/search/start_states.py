@@ -1,4 +1,4 @@
-"""The state in which a run starts: empty, that of an earlier run, or with known observations."""
+"""Build the initial state of a run: empty, from an earlier run, or from known observations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

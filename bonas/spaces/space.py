@@ -44,7 +44,8 @@ class Space:
         for name, parameter in parameters.items():
             if not isinstance(parameter, Parameter):
                 raise ValueError(
-                    f"parameter {name!r} must be a Float, Int, Choice or Ordinal; got {parameter!r}"
+                    f"parameter {name!r} must be a spaces.Parameter, such as Float(0, 1); "
+                    f"got {parameter!r}"
                 )
             parameter.check(name)
         self.parameters = parameters
@@ -144,7 +145,8 @@ class Space:
         # JAX would clamp an index past the end to the last column
         if u.ndim not in (1, 2) or u.shape[-1] != self.dim:
             raise ValueError(
-                f"expected a row ({self.dim},) or rows (n, {self.dim}); got shape {u.shape}"
+                f"expected a point of shape ({self.dim},) or points of shape (n, {self.dim}); "
+                f"got shape {u.shape}"
             )
         columns = [
             getattr(p, method)(u[..., i])

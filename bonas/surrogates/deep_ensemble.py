@@ -175,22 +175,23 @@ def ensemble(
 
     The prediction is the mean and spread of networks trained in float32. A search adapts the model
     to its space: a Choice becomes one input per option, and a conditional parameter has another
-    input that is 1 where it is active. Assumed values at pending points are learned in a quarter of
-    the steps.
+    input that is 1 where it is active. Assumed values at pending points are fitted with a quarter
+    of the steps.
 
     Args:
         members: The number of networks.
         widths: Widths of the hidden layers.
         activation: The activation function.
-        steps: Full-batch steps of Adam per fit; the learning rate follows half a cosine to zero.
-        learning_rate: The first learning rate.
+        steps: Full-batch steps of Adam per fit; the learning rate decays to zero on a
+            cosine schedule.
+        learning_rate: The initial learning rate.
         weight_decay: The weight decay.
         prior: Scale of an untrained network that is added to each member, which learns the rest, so
-            that members differ away from the data (Osband, Aslanides & Cassirer 2018). 0 is the
+            that members differ away from the data (Osband, Aslanides & Cassirer 2018). 0 gives a
             plain deep ensemble.
         floor: Standard deviation added to the spread of the members, in standard deviations of
             the values, because members may agree by chance.
-        warm: Continue from the last fit instead of a new start.
+        warm: Start each fit from the previous weights instead of a new initialization.
     """
     if members < 2 or steps < 1 or not floor > 0.0 or len(widths) < 1:
         raise ValueError(

@@ -12,8 +12,8 @@ from bonas.surrogates.surrogate import Surrogate
 def hyperparameters(surrogate: Surrogate, state: Any) -> dict[str, Any]:
     """Return the hyperparameter samples (s, ...) of a Gaussian process in nested dicts.
 
-    They are those of the kernel, such as "lengthscale", of the mean, and the noise variance unless
-    it is known. Other surrogates have none: the dict is empty.
+    They include those of the kernel (such as "lengthscale"), those of the mean, and the noise
+    variance unless it is fixed. For other surrogates the dict is empty.
     """
     if not isinstance(surrogate, (GaussianProcess, SAAS)):
         return {}

@@ -15,8 +15,8 @@ class Problem:
     points: int = 20  # stated
     noise_std: float = 0.1  # not stated: a tenth of the function's standard deviation
     # Not stated: a Gamma prior under which weights have a standard deviation of about 4. With a
-    # vaguer
-    # prior, such as Gamma(2, 8), precisions drift to networks so rough that points are unrelated.
+    # vaguer prior, such as Gamma(2, 8), precisions drift to networks so rough that points are
+    # unrelated.
     weight_prior: tuple[float, float] = (5.0, 80.0)
     # Not stated: a Gamma prior centered on the true noise, as for a calibrated instrument. With a
     # vaguer prior, such as Gamma(2, 0.02), chains can end where all of the data is noise.

@@ -80,8 +80,7 @@ def surrogate(config: Config, name: str) -> surrogates.Surrogate | None:
     """Return the surrogate of a method; None stands for the default GP of bonas."""
     given: dict = dict(config.network)
     # Agrawal's settings: all weights sampled, and precisions drawn between trajectories. The noise
-    # prior
-    # is wide enough for trajectories to move.
+    # prior is wide enough for trajectories to move.
     seed = {"output": "sampled", "precisions": "gibbs", "noise_prior": (10.0, 0.02)}
     seed |= {
         "widths": (50, 50, 50),

@@ -32,8 +32,7 @@ CLAIMS = {
 }
 # By function: evaluations, and the regret that the median of the network's repeats should reach.
 # We interpret "finds the minimum" on Rosenbrock as a regret of 0.1, the width of a line in
-# Agrawal's
-# figure, after 5 points and 7 iterations.
+# Agrawal's figure, after 5 points and 7 iterations.
 GOALS = {
     "forrester": (15, 1e-2),
     "rosenbrock": (12, 0.1),

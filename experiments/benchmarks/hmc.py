@@ -96,7 +96,7 @@ NUMPYRO = {
     "NumPyro HMC, 20 steps": "short hmc",
 }
 CONTENDERS = (OURS, "bonas NUTS", *NUMPYRO, "Pyro NUTS")
-# Its default trajectories take more than seven minutes: only run with --only
+# NumPyro's default HMC trajectories take over seven minutes, so it runs only with --only.
 ENDLESS = "NumPyro HMC"
 USUAL = (*(name for name in CONTENDERS if name != ENDLESS), "search step")
 QUICK = (OURS, "NumPyro NUTS, depth 6", "search step")  # with --smoke

@@ -167,8 +167,7 @@ def schedule(
 
 
 # Contenders: each returns seconds of a compiled population, of the first one with compiling, and
-# the
-# validation loss.
+# the validation loss.
 
 
 def train_by_bonas(config: Config, task: str, seed: int, args) -> dict:

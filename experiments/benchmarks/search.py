@@ -140,8 +140,7 @@ def arguments() -> tuple[argparse.Namespace, Config]:
 
 
 # The five common points are drawn from the key that a run gives to its search, and saved for the
-# other
-# libraries.
+# other libraries.
 
 
 @cache

@@ -47,8 +47,7 @@ class Config:
     seeds: int = 5  # repetitions with new folds
     # Evaluations of evidence and gradient per fold, from the middle of the prior. The last fold's
     # optimum would leak this fold's test rows: with it the arc scored .320 instead of .346 on the
-    # folds
-    # of seed 0, at a lower density.
+    # folds of seed 0, at a lower density.
     evaluations: int = 45
     # Slice samples per fold that predictions are averaged over: not stated; Spearmint's number ...
     samples: int = 10

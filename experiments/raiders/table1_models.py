@@ -35,9 +35,8 @@ _KINDS = tuple(tuple(range(4 + 5 * i, 9 + 5 * i)) for i in range(4))
 BEST = "arc + shared arc, rational quadratic"
 
 # Four chains are few, but a fold then takes half a minute. The noise is larger than in a search,
-# one
-# hidden layer suffices (two did not converge in time), and this many values need small steps. All
-# settings were chosen on the first fold.
+# one hidden layer suffices (two did not converge in time), and this many values need small steps.
+# All settings were chosen on the first fold.
 _NETWORK = surrogates.hmc_network(
     (50,),
     chains=4,

@@ -47,8 +47,7 @@ class Config:
     evaluations: int = 50  # the paper's figures go to 50 and beyond
     initial: int = 5  # not stated: the default of bonas, for every search
     # Evaluations of evidence and gradient per fit, from the last optimum. Twice the default of
-    # bonas,
-    # which suffices for a Matérn kernel but not for the arc, with twice the hyperparameters.
+    # bonas, which suffices for a Matérn kernel but not for the arc, with twice the hyperparameters.
     steps: int = 20
     samples: int = 10  # slice samples per suggestion: not stated; Spearmint's number
     burn: int = 0  # burn-in sweeps: the chain continues from the last suggestion

@@ -44,8 +44,7 @@ class Config:
     # ... and wide enough for a parabola to differ from a line by several σ
     high: float = 2.0
     # f(x) = −0.75 − 0.25x + 0.5x²: a quadratic can follow it, a line cannot. Each weight, and f on
-    # the
-    # domain, is plausible under a prior with α = 1.
+    # the domain, is plausible under a prior with α = 1.
     weights: tuple[float, ...] = (-0.75, -0.25, 0.5)
     # Enough for three weights, few enough to leave gaps where the posteriors of figure 6 differ
     samples: int = 6

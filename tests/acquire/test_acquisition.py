@@ -143,7 +143,7 @@ def test_unhashable_settings_are_refused(value):
 
 
 def test_scores_that_are_not_logarithms_are_refused():
-    with pytest.raises(ValueError, match="expected log_ei or log_pi, got ei"):
+    with pytest.raises(ValueError, match="expected log_ei or log_pi; got ei"):
         per_second(ei)
 
 

@@ -45,5 +45,5 @@ def test_top_k_finishes_the_k_best_of_the_first_checkpoint():
 def test_invalid_settings_are_refused():
     with pytest.raises(ValueError, match="eta must be an integer of at least 2"):
         successive_halving(SPACE, STEPS, eta=1)
-    with pytest.raises(ValueError, match="k must lie between 1 and width"):
+    with pytest.raises(ValueError, match="k must be between 1 and width"):
         top_k(SPACE, STEPS, width=3, k=4)

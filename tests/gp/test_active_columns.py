@@ -38,15 +38,27 @@ def by_if(x):
 
 
 INVALID_ACTIVE = {
-    "one for all": (lambda x: x[0] > 0.5, r"expected bool \(3,\); got bool \(\)"),
-    "too few": (lambda x: x[:2] > 0.5, r"expected bool \(3,\); got bool \(2,\)"),
-    "a row": (lambda x: x[None, :] > 0.5, r"expected bool \(3,\); got bool \(1, 3\)"),
-    "floats": (lambda x: 0.5 * x, r"expected bool \(3,\); got float64 \(3,\)"),
+    "one for all": (
+        lambda x: x[0] > 0.5,
+        r"shape \(3,\), one entry per column; got bool \(\)",
+    ),
+    "too few": (
+        lambda x: x[:2] > 0.5,
+        r"shape \(3,\), one entry per column; got bool \(2,\)",
+    ),
+    "a row": (
+        lambda x: x[None, :] > 0.5,
+        r"shape \(3,\), one entry per column; got bool \(1, 3\)",
+    ),
+    "floats": (
+        lambda x: 0.5 * x,
+        r"shape \(3,\), one entry per column; got float64 \(3,\)",
+    ),
     "zeros and ones": (
         lambda x: (x > 0.5).astype(int),
-        r"expected bool \(3,\); got int64 \(3,\)",
+        r"shape \(3,\), one entry per column; got int64 \(3,\)",
     ),
-    "true": (lambda x: True, "whether each column is active.*got True"),
+    "true": (lambda x: True, "one entry per column; got True"),
     "a list": (lambda x: [True, True, False], r"got \[True, True, False\]"),
     "nothing": (lambda x: None, "got None"),
     "an if": (by_if, "must be traceable.*no `if`"),
@@ -135,7 +147,9 @@ def test_a_space_of_another_dimension_is_refused(make, entry_point):
 
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
 def test_a_function_for_other_columns_is_refused(entry_point):
-    with pytest.raises(ValueError, match=r"expected bool \(3,\); got bool \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"shape \(3,\), one entry per column; got bool \(2,\)"
+    ):
         ENTRY_POINTS[entry_point](gp.arc(lambda x: jnp.array([True, False])))
 
 

@@ -119,7 +119,9 @@ def test_bad_npz_is_refused_in_clear_words(saved, arrays, message):
 
 
 def test_npz_text_is_no_regression(saved):
-    with pytest.raises(ValueError, match="cannot be the target of a regression"):
+    with pytest.raises(
+        ValueError, match="expected a numeric y for regression; got text"
+    ):
         npz_files.read_npz(saved(X=X, y=np.array(["b", "a", "b"])), task="regression")
 
 

@@ -194,7 +194,7 @@ def test_other_numbers_are_told_with_what_was_expected_and_what_to_do(made):
     made(TEXT.replace("0.1", "0.2"))
     with pytest.raises(
         ValueError,
-        match=rf"SHA-256 digest {SHA256}, got .*; put uci/yacht\.npz .* into the folder BONAS_DATA",
+        match=rf"SHA-256 digest {SHA256}; got .*; put uci/yacht\.npz .* into the folder BONAS_DATA",
     ):
         load()
 
@@ -244,7 +244,7 @@ def test_a_text_of_the_user_is_read(folder):
     ("text", "problem"),
     [
         (TEXT.replace("5.0", "five"), "line 2 is not"),
-        ("1 2 3\n", r"expected X of shape \(3, 2\), got \(1, 2\)"),
+        ("1 2 3\n", r"expected X of shape \(3, 2\); got \(1, 2\)"),
     ],
     ids=["word", "rows"],
 )

@@ -172,7 +172,7 @@ def test_a_fit_that_changes_the_shape_of_its_state_is_refused():
 
         return jax.tree.map(double, state), None
 
-    words = "fit must return a state like that of its init: expected .* to be .*, got"
+    words = "fit must return a state like that of its init: expected .* to be .*; got"
     with pytest.raises(ValueError, match=words):
         first_suggestion(with_method("fit", fit))
 

@@ -208,8 +208,8 @@ BAD_PARAMETERS = {
     "hidden option that cannot be hashed": (Choice((1, [2]), 3), "hashable"),
     "a list for its options": (Choice(["relu", "tanh"]), "separate arguments"),
     "a tuple for its options": (Choice(("relu", "tanh")), "separate arguments"),
-    "a plain tuple": ((0.0, 1.0), "Float, Int, Choice or Ordinal"),
-    "a class for an instance": (Float, "Float, Int, Choice or Ordinal"),
+    "a plain tuple": ((0.0, 1.0), "must be a spaces.Parameter, such as Float"),
+    "a class for an instance": (Float, "must be a spaces.Parameter, such as Float"),
 }
 
 

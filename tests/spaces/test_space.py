@@ -184,7 +184,7 @@ def test_snap_moves_every_column_to_its_own_grid():
 @pytest.mark.parametrize("method", ["snap", "spread"])
 @pytest.mark.parametrize("shape", [(4,), (6,), (3, 4), (2, 3, 5), ()], ids=str)
 def test_rows_of_another_width_are_refused(method, shape):
-    with pytest.raises(ValueError, match=r"rows \(n, 5\)"):
+    with pytest.raises(ValueError, match=r"points of shape \(n, 5\)"):
         getattr(front_door(), method)(jnp.zeros(shape))
 
 
