@@ -48,10 +48,10 @@ PACKAGES = (
 CORE = (
     "data",
     "linalg",
-    "spaces/parameters",
+    "spaces/parameter",
+    "spaces/numeric",
     "spaces/choice",
     "spaces/conditions",
-    "spaces/row_checks",
     "spaces/space",
     "infer/posterior",
     "infer/optimize",

@@ -9,8 +9,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.spaces.conditions import When
-from bonas.spaces.option_json import option_from_json, option_to_json
-from bonas.spaces.parameters import Parameter
+from bonas.spaces.parameter import Parameter
+from bonas.spaces.parameter_json import option_from_json, option_to_json
 
 
 class ListedParameter(Parameter):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 if TYPE_CHECKING:
-    from bonas.spaces.parameters import Parameter
+    from bonas.spaces.parameter import Parameter
 
 
 class _Recorder(Mapping[str, Any]):

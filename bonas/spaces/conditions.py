@@ -12,7 +12,7 @@ from jax import Array
 from bonas.spaces.condition_functions import find_dependencies
 
 if TYPE_CHECKING:
-    from bonas.spaces.parameters import Parameter
+    from bonas.spaces.parameter import Parameter
 
 # What `when=` accepts: a dict, a traceable function of the other values, or None.
 When = Mapping[str, Any] | Callable[[Mapping[str, Any]], Any] | None

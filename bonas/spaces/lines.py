@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from bonas.spaces.parameters import Parameter
+from bonas.spaces.parameter import Parameter
 from bonas.spaces.space import Space
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from bonas.spaces.choice import ListedParameter
 from bonas.spaces.conditions import When, is_number
-from bonas.spaces.option_json import option_from_json
-from bonas.spaces.parameters import Parameter
+from bonas.spaces.parameter import Parameter
+from bonas.spaces.parameter_json import option_from_json
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,16 @@
-"""Read parameters of any type from JSON."""
+"""Convert parameters and their options to and from JSON.
+
+An option may be any hashable value. None, booleans, numbers, strings and tuples of these are
+restored exactly. For other objects, such as classes, only the name is stored.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from bonas.spaces.conditions import When
-from bonas.spaces.parameters import Parameter
+from bonas.spaces.parameter import Parameter
 
 
 def parameter_from_json(written: Mapping[str, Any], when: When = None) -> Parameter:
@@ -21,3 +27,30 @@ def _subclasses(kind: type[Parameter]) -> Iterator[type[Parameter]]:
     for subclass in kind.__subclasses__():
         yield subclass
         yield from _subclasses(subclass)
+
+
+def option_to_json(option: Any) -> Any:
+    """Convert an option to JSON: a tuple to {"tuple": [...]}, other objects to {"name": ...}."""
+    if isinstance(option, np.generic):
+        option = option.item()
+    if option is None or type(option) in (bool, int, float, str):
+        return option
+    if type(option) is tuple:
+        return {"tuple": [option_to_json(part) for part in option]}
+    return {"name": getattr(option, "__qualname__", None) or repr(option)}
+
+
+def option_from_json(written: Any) -> Any:
+    """Restore an option from JSON; return its name if only that was stored."""
+    if not isinstance(written, dict):
+        return written
+    if "tuple" in written:
+        return tuple(map(option_from_json, written["tuple"]))
+    return written["name"]
+
+
+def is_complete(written: Any) -> bool:
+    """Return whether an option can be restored from JSON."""
+    if not isinstance(written, dict):
+        return True
+    return "tuple" in written and all(map(is_complete, written["tuple"]))

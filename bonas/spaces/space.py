@@ -23,8 +23,10 @@ from jax.typing import ArrayLike
 
 from bonas.spaces.conditions import Condition, read_condition, sort_by_dependency
 from bonas.spaces.enumeration import all_points, count_points
-from bonas.spaces.parameters import Parameter
-from bonas.spaces.row_checks import check_rows, why_inactive
+from bonas.spaces.parameter import Parameter
+
+# Tolerance outside [0, 1]: above the rounding error of float32 in encoding a configuration.
+_ROUNDING = 1e-6
 
 
 @jax.tree_util.register_static
@@ -189,7 +191,7 @@ class Space:
             if is_active and name not in config:
                 raise ValueError(f"parameter {name!r} is missing")
             if not is_active and name in config:
-                raise ValueError(why_inactive(self, name, u))
+                raise ValueError(_why_inactive(self, name, u))
         return self.snap(u)
 
     def check(self, u: ArrayLike, what: str = "row", *, exists: bool = False) -> None:
@@ -200,7 +202,19 @@ class Space:
             what: The name of a row in the message.
             exists: Also raise an error if an inactive column is not 0.
         """
-        check_rows(self, u, what, exists=exists)
+        if isinstance(u, jax.core.Tracer) or jnp.shape(u)[-1:] != (self.dim,):
+            return
+        rows = np.asarray(u).reshape(-1, self.dim)
+        outside = ~((rows >= -_ROUNDING) & (rows <= 1.0 + _ROUNDING))
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise ValueError(
+                f"{_row_label(what, row, rows)}: the column of parameter {self.names[column]!r} "
+                f"must be in [0, 1]; got {rows[row, column]}. "
+                "Use space.encode(config) to make a row"
+            )
+        if exists and self.conditions:
+            _check_inactive(self, u, what)
 
     def neighbors(self, u: jt.Float[ArrayLike, " d"]) -> jt.Float[Array, "k d"]:
         """Return the points that differ by one step in one parameter; traceable, since k is fixed.
@@ -240,3 +254,34 @@ class Space:
             raise ValueError(
                 f"expected one row of {self.dim} columns; got shape {jnp.shape(u)}"
             )
+
+
+def _check_inactive(space: Space, u: ArrayLike, what: str) -> None:
+    rows = np.asarray(u).reshape(-1, space.dim)
+    with jax.ensure_compile_time_eval():
+        active = np.asarray(space.active(u)).reshape(rows.shape)
+        wrong = ~active & (np.abs(rows) > _ROUNDING)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"{_row_label(what, row, rows)}: "
+                f"{_why_inactive(space, space.names[column], rows[row])}, but its column is "
+                f"{rows[row, column]}; expected 0, as from space.snap(u)"
+            )
+
+
+def _why_inactive(space: Space, name: str, u: ArrayLike) -> str:
+    """Explain in words why a parameter is inactive at a row."""
+    config = space.decode(u)
+    state = [
+        f"{parent} is {config[parent]!r}"
+        if parent in config
+        else f"{parent} is inactive"
+        for parent in space.parents[name]
+    ]
+    where = f" where {' and '.join(state)}" if state else ""
+    return f"parameter {name!r} is inactive: its condition does not hold{where}"
+
+
+def _row_label(what: str, row: int, rows: np.ndarray) -> str:
+    return f"{what} {row}" if len(rows) > 1 else what
