@@ -1,9 +1,11 @@
-"""The interface of kernels: a covariance function with a prior over its parameters.
+"""The interface of kernels, and kernels made of functions.
 
-A kernel is a function of two points; `gram` applies it to all pairs by `vmap`.
+A kernel is a covariance function of two points, with a prior over its parameters; `gram` applies it
+to all pairs by `vmap`.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -43,8 +45,6 @@ class Kernel:
     one_hot: bool = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Kernel":
-        from bonas.gp.function_kernel import FunctionKernel
-
         return super().__new__(FunctionKernel if cls is Kernel else cls)
 
     def __init_subclass__(cls) -> None:
@@ -73,6 +73,27 @@ class Kernel:
         from bonas.gp.composite_kernels import multiply
 
         return multiply(self, other)
+
+
+@dataclass(frozen=True)
+class FunctionKernel(Kernel):
+    """A kernel made of functions, as ``Kernel(...)`` returns; it compares by their identity."""
+
+    # a Prior, or a dict for any number of columns; always a Prior once it is made
+    prior: Any
+    value: Covariance
+    gram: Covariance | None = None
+    categories: tuple[int, ...] | None = None
+    one_hot: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", as_prior(self.prior))
+        if not callable(self.value):
+            raise TypeError(
+                "value must be a function of params and two points; "
+                f"got {type(self.value).__name__}"
+            )
+        check_prior(self.prior)
 
 
 def as_prior(prior: Prior | Params) -> Prior:

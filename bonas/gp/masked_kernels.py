@@ -12,17 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from bonas.gp.active_columns import (
+from bonas.gp.composite_kernels import CompositeKernel, on_columns
+from bonas.gp.conditional_kernels import (
     Active,
     active_mask,
     check_active,
     check_unit_cube,
     resolve_active,
 )
-from bonas.gp.composite_kernels import CompositeKernel, on_columns
 from bonas.gp.kernel import Kernel, Params, check_kernel, gram
 from bonas.gp.one_hot_columns import without_order
-from bonas.gp.stationary import matern52
+from bonas.gp.stationary_kernels import matern52
 from bonas.spaces import Space
 
 _PATTERN = (

@@ -7,7 +7,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 
 from bonas.gp.kernel import Kernel, Params
-from bonas.gp.stationary import Stationary, matern52_profile
+from bonas.gp.stationary_kernels import Stationary, matern52_profile
 from bonas.linalg import safe_sqrt
 
 

@@ -6,7 +6,7 @@ from cases import CONDITIONAL, SPACE, draw
 
 import bonas
 from bonas import gp
-from bonas.gp.conditional import options_on_sphere
+from bonas.gp.conditional_kernels import options_on_sphere
 
 LAST = SPACE.names.index("dropout_2")
 

@@ -1,4 +1,4 @@
-"""Other prior means: a known constant, a learned constant, and Wilton's."""
+"""Constant prior means: known, learned, and Wilton's, which depends on the values."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Other stationary kernels: squared exponential, Matérn 1/2 and 3/2, rational quadratic."""
+"""Stationary kernels: squared exponential, Matérn 1/2 and 3/2, rational quadratic."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from bonas.gp import priors
 from bonas.gp.kernel import Kernel, Params, Prior, check_prior
-from bonas.gp.stationary import Stationary
+from bonas.gp.stationary_kernels import Stationary
 from bonas.linalg import safe_sqrt
 
 # Profiles. The Matérn ones have custom derivatives, since naive ones are 0/0 at coincident points.

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array
 
-from bonas.gp.active_columns import Active
-from bonas.gp.conditional import (
+from bonas.gp.conditional_kernels import (
+    Active,
     ConditionalKernel,
     Embedding,
     angle_prior,

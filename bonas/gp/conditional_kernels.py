@@ -4,31 +4,38 @@ A conditional kernel embeds every column in a few Euclidean coordinates that dep
 column is active, and applies an isotropic kernel to all of them.
 Columns are in [0, 1]; outside `jit`, points with an active column elsewhere are an error. A Choice
 column of m options holds j/(m − 1) for option j.
+
+The argument `active=` is a Space, or a function of a point, active(x (d,)) -> (d,) bool. Shapes and
+types are checked when the function is traced, since the number of columns is known then; values of
+points are checked only outside `jit`.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
+from numpyro.distributions import constraints
 
 from bonas.fast_trigonometry import sine_and_cosine
-from bonas.gp.active_columns import (
-    Active,
-    active_mask,
-    check_active,
-    check_unit_cube,
-    resolve_active,
+from bonas.gp.active_functions import (
+    ActiveFunction,
+    check_inside,
+    evaluate_active,
+    resolve_function,
 )
-from bonas.gp.default_priors import Middle
 from bonas.gp.kernel import Kernel, Params, Prior, check_kernel, gram
 from bonas.gp.one_hot_columns import check_width, indicator_of
-from bonas.gp.stationary import matern52
+from bonas.gp.stationary_kernels import matern52
+from bonas.spaces import Space
+
+Active: TypeAlias = Space | ActiveFunction
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ def conditional(
     prior: Prior | None,
 ) -> Kernel:
     """Create a conditional kernel after checking its arguments; see `arc`."""
-    from bonas.gp.conditional_variants import ProductConditionalKernel
+    from bonas.gp.conditional_kernel_variants import ProductConditionalKernel
 
     function, options = resolve_active(active, categories)
     base = matern52() if base is None else base
@@ -153,6 +160,23 @@ def arc(
     return conditional(
         _ARC, active, base, categories=categories, product=product, prior=prior
     )
+
+
+class Middle(dist.Distribution):  # type: ignore[misc,unused-ignore]
+    """The distribution Beta(2, 2), with density 6x(1 − x) on [0, 1].
+
+    NumPyro's Beta is a Dirichlet distribution, which is slower and promotes ranks. A draw is the
+    median of three uniform draws.
+    """
+
+    support = constraints.unit_interval
+
+    def sample(self, key: PRNGKeyArray, sample_shape: tuple[int, ...] = ()) -> Array:
+        uniforms = jax.random.uniform(key, (*sample_shape, *self.batch_shape, 3))
+        return jnp.median(uniforms, axis=-1)
+
+    def log_prob(self, value: Array) -> Array:
+        return math.log(6.0) + jnp.log(value) + jnp.log1p(-value)
 
 
 def angle_prior(d: int) -> dist.Distribution:
@@ -200,3 +224,37 @@ def options_on_sphere(
         * point
         / jnp.sqrt(1.0 + (m - 1) * (1.0 - rho) ** 2)
     )
+
+
+def resolve_active(
+    active: Any, categories: tuple[int, ...] = ()
+) -> tuple[Active, tuple[int, ...]]:
+    """Return the rule for active columns, and the number of options of each column."""
+    if isinstance(active, Space):
+        return active, active.categories
+    return resolve_function(active), tuple(categories)
+
+
+def active_mask(active: Active, x: Array) -> Array:
+    """Return which columns (d,) of a point x (d,) are active."""
+    if not isinstance(active, Space):
+        return evaluate_active(active, x)
+    if x.shape != (active.dim,):
+        raise ValueError(
+            f"this kernel is for a space of {active.dim} columns; a point has shape {x.shape}"
+        )
+    return active.active(x)
+
+
+def check_active(active: Active, d: int) -> None:
+    """Raise a ValueError if `active` is invalid for points of d columns; nothing is computed."""
+    point = jax.ShapeDtypeStruct((d,), jnp.result_type(float))
+    jax.eval_shape(partial(active_mask, active), point)
+
+
+def check_unit_cube(active: Active, x: np.ndarray) -> None:
+    """Raise a ValueError if an active column of points (n, d) is outside [0, 1]."""
+    if isinstance(active, Space):
+        active.check(x, "point")
+    else:
+        check_inside(active, x)

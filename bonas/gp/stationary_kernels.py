@@ -1,5 +1,6 @@
 """Stationary kernels: their form, Matérn 5/2, and its blend with the squared exponential."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,6 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 
 from bonas.distances import squared_distances
-from bonas.gp.default_priors import log_normal
 from bonas.gp.kernel import Kernel, Params, Prior, check_prior
 from bonas.linalg import safe_sqrt
 
@@ -81,6 +81,19 @@ def blend_profile(params: Params, r2: Array) -> Array:
     """Return share · exp(−r²/2) + (1 − share) · the Matérn 5/2 profile."""
     share: Array = params["share"]
     return share * jnp.exp(-0.5 * r2) + (1.0 - share) * _matern52(r2)
+
+
+def log_normal(d: int) -> Params:
+    """Return weakly informative priors: length scales around √d/2, variance around 1.
+
+    Distances in the unit cube grow like √d.
+    """
+    return {
+        "variance": dist.LogNormal(0.0, 1.0),
+        "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 1.0).expand(
+            [d]
+        ),
+    }
 
 
 def matern52(prior: Prior = log_normal) -> Kernel:
