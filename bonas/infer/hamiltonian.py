@@ -15,8 +15,7 @@ from numpyro.infer.hmc import HMCState
 from numpyro.infer.hmc import hmc as numpyro_hmc
 from numpyro.infer.util import ParamInfo
 
-from bonas.infer.chains import check_counts
-from bonas.infer.posterior import Info, Tree, flat
+from bonas.infer.posterior import Info, Tree, check_counts, flat
 
 # The values of `method` in `hmc_within_gibbs`.
 HAMILTONIAN_METHODS = ("hmc", "nuts")

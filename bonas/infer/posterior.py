@@ -193,3 +193,11 @@ def choose(condition: Bool[Array, ""], yes: Tree, no: Tree) -> Tree:
 def all_finite(tree: Tree) -> Bool[Array, ""]:
     """Return whether all entries of all leaves are finite."""
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
+
+
+def check_counts(samples: int, burn: int, thin: int) -> None:
+    """Raise a ValueError unless samples, burn and thin are valid."""
+    if samples < 1 or burn < 0 or thin < 1:
+        raise ValueError(
+            f"expected samples >= 1, burn >= 0 and thin >= 1; got {samples}, {burn} and {thin}"
+        )

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.infer.chains import check_counts
-from bonas.infer.posterior import Info, LogDensity, Tree, flat
+from bonas.infer.posterior import Info, LogDensity, Tree, check_counts, flat
 
 # (key, z) -> (proposed z', log q(z | z') − log q(z' | z))
 Proposal = Callable[[PRNGKeyArray, Array], tuple[Array, Array]]

@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bonas.infer.chains import check_counts
-from bonas.infer.posterior import Info, LogDensity, Tree, choose, flat
+from bonas.infer.posterior import Info, LogDensity, Tree, check_counts, choose, flat
 
 # The point that the next evaluation tests: an end of the interval, or a point inside.
 _LEFT = 0
