@@ -67,7 +67,6 @@ CORE = (
     "acquire/batch",
     "acquire/maximize",
     "surrogates/surrogate",
-    "surrogates/posteriors",
     "surrogates/gaussian_process",
     "search/search",
     "search/observations",

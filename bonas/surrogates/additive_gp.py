@@ -25,8 +25,7 @@ from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, target
 from bonas.spaces import Space, TableSpace
 from bonas.surrogates.lazy_cond import lazy_cond
-from bonas.surrogates.posteriors import PosteriorSurrogate
-from bonas.surrogates.surrogate import FitInfo
+from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate
 
 
 class AdditiveState(NamedTuple):

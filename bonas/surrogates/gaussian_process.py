@@ -14,8 +14,7 @@ from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize
 from bonas.spaces import Space
 from bonas.surrogates.hyperparameter_samplers import choose_sampler
-from bonas.surrogates.posteriors import PosteriorSurrogate
-from bonas.surrogates.surrogate import FitInfo, replicate
+from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
 METHODS = ("map", "slice", "hmc", "nuts")
 

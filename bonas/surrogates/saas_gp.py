@@ -15,8 +15,7 @@ from bonas.half_capacity import call_on_half
 from bonas.infer import Target, all_finite, choose, nuts
 from bonas.spaces import Space
 from bonas.surrogates.lazy_cond import lazy_cond
-from bonas.surrogates.posteriors import PosteriorSurrogate
-from bonas.surrogates.surrogate import FitInfo, replicate
+from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
 
 class SAASState(NamedTuple):
