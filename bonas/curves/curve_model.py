@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from bonas.data import Dataset
 from bonas.half_capacity import call_on_half
@@ -111,3 +112,21 @@ def fit_parameters(
         jitter=jnp.zeros((), info.log_density.dtype),
     )
     return z, report
+
+
+def has_gap(mask: Bool[Array, "n p"]) -> Bool[Array, " n"]:
+    """Return which rows have an observed output after one that was not observed."""
+    return (mask[:, 1:] & ~mask[:, :-1]).any(axis=1)
+
+
+def check_no_gaps(mask: Bool[Array, "n p"], advice: str) -> None:
+    """Raise a ValueError if a row has a gap; the message ends with advice. Not under `jit`."""
+    if isinstance(mask, jax.core.Tracer):
+        return
+    bad = np.asarray(has_gap(mask))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"row {row} has an observed output after one that was not observed: "
+            f"observed {np.asarray(mask)[row].tolist()}; {advice}"
+        )

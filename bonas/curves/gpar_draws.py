@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from bonas.curves.curve_model import PartialCurves
-from bonas.curves.gaps import check_no_gaps, has_gap
+from bonas.curves.curve_model import PartialCurves, check_no_gaps, has_gap
 from bonas.curves.gpar_layers import GPARPosterior, Layer, LayerSettings, layer_inputs
 from bonas.gp import Prediction, exact, joint_predictions
 

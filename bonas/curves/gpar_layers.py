@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Int
 
-from bonas.curves.gaps import has_gap
+from bonas.curves.curve_model import has_gap
 from bonas.data import Dataset
 from bonas.distances import squared_distances
 from bonas.gp import Kernel, Mean, Posterior, exact, matern52_profile, se_profile, zero

@@ -18,8 +18,7 @@ import numpyro.distributions as dist
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.curves.curve_model import PartialCurves
-from bonas.curves.gaps import check_no_gaps
+from bonas.curves.curve_model import PartialCurves, check_no_gaps
 from bonas.curves.gpar_draws import (
     antithetic_normal,
     check_draws,
