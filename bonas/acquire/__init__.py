@@ -14,12 +14,12 @@ from bonas.acquire.candidate_sets import enumeration as enumeration
 from bonas.acquire.candidate_sets import random_candidates as random_candidates
 from bonas.acquire.closed_form import ei as ei
 from bonas.acquire.closed_form import greedy as greedy
+from bonas.acquire.closed_form import kappa_schedule as kappa_schedule
 from bonas.acquire.closed_form import lcb as lcb
 from bonas.acquire.closed_form import log_ndtr as log_ndtr
 from bonas.acquire.closed_form import log_pi as log_pi
 from bonas.acquire.closed_form import pi as pi
-from bonas.acquire.confidence_bounds import kappa_schedule as kappa_schedule
-from bonas.acquire.confidence_bounds import scheduled_lcb as scheduled_lcb
+from bonas.acquire.closed_form import scheduled_lcb as scheduled_lcb
 from bonas.acquire.constraints import feasible as feasible
 from bonas.acquire.constraints import penalize as penalize
 from bonas.acquire.constraints import per_second as per_second

@@ -9,11 +9,16 @@ variance, which gives other numbers. A std of exactly 0 means that the value is 
 (Hutchinson 2019, eq. 2.40), and so is PI. The limit of EI as std → 0 is max(best − xi − mean, 0).
 """
 
+import math
+from dataclasses import dataclass
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
+from bonas.acquire.acquisition import Acquisition, Context
 from bonas.acquire.log_improvement import (
     Samples,
     Scores,
@@ -24,6 +29,7 @@ from bonas.acquire.log_improvement import (
     standardize,
     tail,
 )
+from bonas.acquire.maximize import Score
 
 
 def ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
@@ -106,3 +112,38 @@ def _h(z: Array) -> Array:
 @_h.defjvp
 def _h_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return _h(*primals), ndtr(*primals) * tangents[0]
+
+
+def kappa_schedule(step: ArrayLike, d: int, delta: float = 0.1) -> Array:
+    """Return kappa of `lcb` at evaluation step = 1, 2, … of a search in d columns.
+
+    √(2 log(step^(d/2 + 2) π² / 3 delta)): Brochu, Cora & de Freitas 2010, after Srinivas et al.
+    2010.
+
+    Args:
+        delta: The probability that the regret bound does not hold.
+    """
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must be a probability between 0 and 1; got {delta}")
+    # a 32-bit integer step would give a 32-bit logarithm
+    log_step = jnp.log(jnp.asarray(step, float))
+    return jnp.sqrt((d + 4.0) * log_step + 2.0 * math.log(math.pi**2 / (3.0 * delta)))
+
+
+@dataclass(frozen=True)
+class ScheduledLCB(Acquisition):
+    """The lower confidence bound with a growing kappa."""
+
+    delta: float
+
+    def score(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Score, Any]:
+        step = jnp.maximum(context.data.size, 1)
+        kappa = kappa_schedule(step, context.data.x.shape[1], self.delta)
+        return lambda x: lcb(*context.predict(x), context.best, kappa=kappa), memory
+
+
+def scheduled_lcb(delta: float = 0.1) -> Acquisition:
+    """Create a lower confidence bound with kappa from `kappa_schedule` (Brochu et al. 2010)."""
+    return ScheduledLCB(float(delta))
