@@ -9,7 +9,7 @@ from bonas.acquire import check_hashable
 from bonas.configuration import warn_about_single_precision
 from bonas.gp import Kernel, Prediction
 from bonas.search.search import Search
-from bonas.spaces import Space
+from bonas.spaces import Space, TableSpace
 from bonas.surrogates import Surrogate
 
 
@@ -32,6 +32,16 @@ def check_space(space: Any) -> None:
         raise ValueError(
             "expected a space, such as bonas.Space(rate=bonas.Float(0.0, 1.0)); "
             f"got {_describe(space)}"
+        )
+
+
+def check_box(space: Space, reason: str) -> None:
+    """Raise a ValueError unless all parameters are numbers without conditions."""
+    check_space(space)
+    has_options = any(space.categories)
+    if has_options or space.conditions or isinstance(space, TableSpace):
+        raise ValueError(
+            f"{reason}: expected a space of numbers without conditions; got {space}"
         )
 
 

@@ -15,6 +15,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas import gp as gaussian
+from bonas import spaces
 from bonas.acquire import (
     Acquisition,
     ClosedForm,
@@ -36,8 +37,7 @@ from bonas.search.bayesian import (
     impute_failures,
     make_context,
 )
-from bonas.search.box_spaces import check_box, unit_cube
-from bonas.search.checks import check_surrogate
+from bonas.search.checks import check_box, check_surrogate
 from bonas.search.observations import (
     Observations,
     add_observation,
@@ -153,7 +153,7 @@ class RandomEmbedding(Search):
         )
         data = impute_failures(rows)
         fit = fit_scales(self.scales, model, fit_key, data=data, states=states)
-        maximizer = gradient_ascent(unit_cube(self.dim))
+        maximizer = gradient_ascent(_unit_cube(self.dim))
         context = make_context(
             model, fit, rows, maximizer=maximizer, pending=believer, key=pending_key
         )
@@ -219,7 +219,7 @@ def rembo(
         model = gp_surrogate() if kernel == "low" else gp_surrogate(shared)
     check_surrogate(model)
     model = model.adapt(
-        unit_cube(dim) if kernel == "low" else unit_cube(space.dim, "x")
+        _unit_cube(dim) if kernel == "low" else _unit_cube(space.dim, "x")
     )
     return RandomEmbedding(
         space=space,
@@ -227,7 +227,7 @@ def rembo(
         embeddings=embeddings,
         kernel=kernel,
         surrogate=model,
-        acquisition=adapt_acquisition(acquisition, unit_cube(dim)),
+        acquisition=adapt_acquisition(acquisition, _unit_cube(dim)),
         initial=initial,
         batch=batch,
         scales=resolve_scales(output, model),
@@ -341,3 +341,8 @@ def _embedding_rows(state: EmbeddedState, turn: Array) -> Observations:
         failed=every(observations.failed) & inside,
         cost=every(observations.cost),
     )
+
+
+def _unit_cube(d: int, prefix: str = "y") -> Space:
+    """Return the space [0, 1]^d."""
+    return Space(**{f"{prefix}{i}": spaces.Float(0.0, 1.0) for i in range(1, d + 1)})

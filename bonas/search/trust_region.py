@@ -34,8 +34,7 @@ from bonas.search.bayesian import (
     impute_failures,
     make_context,
 )
-from bonas.search.box_spaces import check_box
-from bonas.search.checks import check_surrogate
+from bonas.search.checks import check_box, check_surrogate
 from bonas.search.observations import (
     Observations,
     add_observation,
