@@ -34,7 +34,6 @@ from bonas.nets.mlp import flatten as flatten
 from bonas.nets.mlp import masks as masks
 from bonas.nets.mlp import resize as resize
 from bonas.nets.mlp import unflatten as unflatten
-from bonas.nets.population import bucket as bucket
 from bonas.nets.population import train_many as train_many
 from bonas.nets.schedules import Schedule as Schedule
 from bonas.nets.schedules import constant as constant
@@ -50,6 +49,7 @@ from bonas.nets.settings import examples as examples
 from bonas.nets.shapes import Architecture as Architecture
 from bonas.nets.shapes import Shape as Shape
 from bonas.nets.shapes import architecture as architecture
+from bonas.nets.shapes import bucket as bucket
 from bonas.nets.shapes import stack as stack
 from bonas.nets.trainer import DIVERGED as DIVERGED
 from bonas.nets.trainer import STATUSES as STATUSES

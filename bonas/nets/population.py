@@ -1,7 +1,6 @@
 """Train many networks of different sizes, each padded to the smallest suitable shape."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,28 +15,15 @@ from bonas.nets.settings import Examples, Hyperparameters, Settings, check
 from bonas.nets.shapes import (
     Architecture,
     Shape,
+    bucket,
     check_architecture,
     check_positive_integer,
 )
 from bonas.nets.trainer import Result, fit, init_network
 from bonas.xla_options import for_long_arrays
 
-# Below this width, per-operation overhead dominates an update, so a narrower shape would cost a
-# compilation without speeding up training.
-_MIN_WIDTH = 32
 # Networks that an accelerator trains at once.
 _LANES = 64
-
-
-def bucket(shape: Shape, width: int) -> Shape:
-    """Return the shape that networks of a width are trained in.
-
-    The width is padded to a power of two, and never exceeds `shape.width`, so a search compiles at
-    most log2(shape.width / 32) + 1 shapes. Depth has no buckets: missing layers cost no time on a
-    CPU, and more shapes would cost more compilations.
-    """
-    power = max(_MIN_WIDTH, 1 << (max(width, 1) - 1).bit_length())
-    return replace(shape, width=min(power, shape.width))
 
 
 def default_lanes(lanes: int | None) -> int:

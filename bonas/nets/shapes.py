@@ -1,7 +1,7 @@
 """Padded shapes of networks, and architectures within a shape."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -10,6 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Int
+
+# Below this width, per-operation overhead dominates an update, so a narrower shape would cost a
+# compilation without speeding up training.
+_MIN_WIDTH = 32
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
@@ -79,6 +83,17 @@ class Shape:
             name: {"kernel": sizes, "bias": (*sizes[:-2], sizes[-1])}
             for name, sizes in self.sizes.items()
         }
+
+
+def bucket(shape: Shape, width: int) -> Shape:
+    """Return the shape that networks of a width are trained in.
+
+    The width is padded to a power of two, and never exceeds `shape.width`, so a search compiles at
+    most log2(shape.width / 32) + 1 shapes. Depth has no buckets: missing layers cost no time on a
+    CPU, and more shapes would cost more compilations.
+    """
+    power = max(_MIN_WIDTH, 1 << (max(width, 1) - 1).bit_length())
+    return replace(shape, width=min(power, shape.width))
 
 
 class Architecture(NamedTuple):

@@ -108,7 +108,7 @@ def test_every_network_ends_by_itself(found):
 )
 def test_widths_are_padded_to_powers_of_two_within_the_shape(width, padded):
     shape = nets.Shape(inputs=3, outputs=1, depth=2, width=100)
-    assert population.bucket(shape, width) == nets.Shape(
+    assert nets.bucket(shape, width) == nets.Shape(
         inputs=3, outputs=1, depth=2, width=padded
     )
 
