@@ -138,7 +138,7 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATA",
         nargs="?",
         default="diabetes",
-        help="default: %(default)s",
+        help="table file, or the name of a scikit-learn data set (default: %(default)s)",
     )
     add(
         "--target",
@@ -168,7 +168,8 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seed,
         default=0,
         metavar="N",
-        help="random seed of split, search and networks, below 2^32; default: %(default)s",
+        help="random seed for the split, the search and the networks (below 2^32); "
+        "default: %(default)s",
     )
     add(
         "--impute",
@@ -275,7 +276,8 @@ def _add_run_arguments(parser: argparse.ArgumentParser, trials: str) -> None:
     workers.add_argument(
         "--scheduler",
         metavar="tcp://…",
-        help="evaluate trials on a Dask cluster, whose workers can read DATA at the same path",
+        help="address of a Dask scheduler to evaluate trials on; its workers must be able to read "
+        "DATA at the same path",
     )
     add("--quiet", action="store_true", help="print errors only")
     add("--json", action="store_true", help="print only the result, as one JSON object")
@@ -300,13 +302,13 @@ def _parse_number(
     try:
         value = kind(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}") from None
     if minimum <= value <= maximum and value < math.inf:
         return value
     limits = f"of at least {minimum:g}"
     if maximum < math.inf:
         limits = f"from {minimum:g} to {maximum}"
-    raise argparse.ArgumentTypeError(f"expected {expected} {limits}, got {text}")
+    raise argparse.ArgumentTypeError(f"expected {expected} {limits}; got {text}")
 
 
 COMMANDS = (

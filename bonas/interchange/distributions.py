@@ -45,7 +45,8 @@ def to_parameter(distribution: BaseDistribution) -> Parameter:
         return Choice(*distribution.choices)
     if not isinstance(distribution, (FloatDistribution, IntDistribution)):
         raise ValueError(
-            f"cannot convert a {type(distribution).__name__} to a parameter"
+            "expected a float, integer or categorical distribution; got "
+            f"{type(distribution).__name__}"
         )
     if _has_step(distribution):
         return Int(0, to_bonas_value(distribution, distribution.high))

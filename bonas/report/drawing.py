@@ -197,7 +197,7 @@ def _title(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Truncate a text that is too long."""
+    """Truncate text that is too long."""
     return text if len(text) <= limit else text[: max(limit - 1, 1)] + "…"
 
 

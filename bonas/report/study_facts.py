@@ -15,7 +15,7 @@ TABLE_NOTE = "table"
 
 
 class Subject(NamedTuple):
-    """The words that describe a study; text from users is not escaped."""
+    """The labels that describe a study in a report; user text is not HTML-escaped."""
 
     value: str = "value"  # the value of a trial, such as "validation RMSE of price"
     score: str = "value"  # a short form, such as "RMSE"
@@ -101,7 +101,7 @@ def _read_values(
 
 
 def read_subject(study: Study) -> Subject:
-    """Read the words that describe a study from its settings and notes."""
+    """Return the labels for a study in its report, from its settings and notes."""
     job = _as_dict(_as_dict(study.about.get("extra")).get("job"))
     if not job:
         return Subject()

@@ -153,7 +153,10 @@ class Database:
                 f"{self.path} is empty; pass a space to create a study there"
             )
         if not kinds <= {"table", "index"}:
-            raise StudyError(f"{self.path} has views or triggers: it is no bonas study")
+            raise StudyError(
+                f"{self.path} has views or triggers, so it is not a bonas study; choose another "
+                "path"
+            )
         if version > len(MIGRATIONS):
             raise StudyError(
                 f"{self.path} was written by a newer bonas (schema {version}; this version "

@@ -30,7 +30,7 @@ def evaluate(
     Args:
         objective: Called with the configuration, and with `trial=` if it has that parameter.
         trial: The trial.
-        attempt: Token of the task, by which a restart by a cluster is recognized.
+        attempt: Token of the task, used to detect that a cluster restarted it.
         seconds: Time limit.
     """
     if trial.start(attempt) >= MAX_DEATHS:

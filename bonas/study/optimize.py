@@ -143,7 +143,8 @@ class Optimizer:
             raise _executor_error(problems[0]) from cause
         if len(self._failures) >= MAX_FAILURES:
             raise StudyError(
-                f"{_summarize(self._failures)}. `bonas report {self._study.path}` shows where"
+                f"{_summarize(self._failures)}. Run `bonas report {self._study.path}` to see the "
+                "failed trials"
             )
 
     def _handle(self, future: Future[Any]) -> BaseException | None:

@@ -143,7 +143,7 @@ class ConfigParser:
         }
 
     def parse(self, written: Mapping[str, Any]) -> dict[str, Any]:
-        """Restore a configuration from JSON; raise a ValueError if it is none."""
+        """Restore a configuration from JSON; raise a ValueError if it is invalid."""
         return {name: self._value(name, value) for name, value in written.items()}
 
     def _value(self, name: str, written: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Read a study file, in which any column may hold anything: a wrong value is a StudyError."""
+"""Read rows of a study file and check every value; a wrong one raises a StudyError."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from bonas.study.database import StudyError
 
 # Times are Unix times up to the year 2242, which pandas can represent.
 _LATEST = 2.0**33
-_LARGEST = 2**53  # of integers, which a float64 then represents exactly
+_LARGEST = 2**53  # largest integer up to which float64 is exact
 _LONGEST_REPR = 40
 _PROCESS = re.compile(r".*:\d{1,9}:[^:]*", re.DOTALL)
 
@@ -41,7 +41,7 @@ class StoredRow:
                 "restore a backup"
             ) from None
         if not is_expected(value):
-            raise self.error(column, f"expected {expected}, got {shorten(value)}")
+            raise self.error(column, f"expected {expected}; got {shorten(value)}")
         return value
 
     def error(self, column: str, problem: str) -> StudyError:
@@ -49,8 +49,8 @@ class StoredRow:
         return StudyError(f"{self._path}: {self._name}, column {column!r}: {problem}")
 
     def text(self, column: str) -> str:
-        """Return a text."""
-        text: str = self.value(column, "a text", lambda value: isinstance(value, str))
+        """Return a string."""
+        text: str = self.value(column, "a string", lambda value: isinstance(value, str))
         return text
 
     def state(self, states: tuple[str, ...]) -> str:
@@ -60,7 +60,7 @@ class StoredRow:
         return state
 
     def integer(self, column: str, *, least: int = -_LARGEST) -> int:
-        """Return an integer of at least so much."""
+        """Return an integer of at least `least`."""
         expected = f"an integer from {least} to {_LARGEST}"
         number: int = self.value(
             column,
@@ -108,23 +108,23 @@ class StoredRow:
             u = np.frombuffer(content, "<f8")
             if ((u >= -1e-6) & (u <= 1.0 + 1e-6)).all():  # with rounding errors
                 return u
-        raise self.error(column, f"expected {expected}, got {shorten(content)}")
+        raise self.error(column, f"expected {expected}; got {shorten(content)}")
 
     def json(self, column: str) -> Any:
-        """Return what a JSON text holds."""
+        """Return the parsed value of a JSON string."""
         text = self.value(column, "JSON", lambda value: isinstance(value, str))
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            problem = f"expected JSON, got {shorten(text)}"
+            problem = f"expected JSON; got {shorten(text)}"
             raise self.error(column, problem) from None
 
     def json_object(self, column: str) -> dict[str, Any]:
-        """Return the object that a JSON text holds."""
+        """Return the parsed JSON object of a column."""
         written = self.json(column)
         if not isinstance(written, dict):
             raise self.error(
-                column, f"expected a JSON object, got {shorten(self._row[column])}"
+                column, f"expected a JSON object; got {shorten(self._row[column])}"
             )
         return written
 

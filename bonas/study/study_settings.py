@@ -27,7 +27,7 @@ CUSTOM_SEARCH = "custom"
 
 # The largest capacity that the first state of a search can have.
 _LARGEST_CAPACITY = 2**20
-# What a space raises that was made from wrong JSON.
+# Exceptions raised when a space is built from invalid JSON.
 _ERRORS_OF_SPACES = (
     ArithmeticError,
     AttributeError,
@@ -101,16 +101,16 @@ def open_settings(
 
 
 def check_stored_settings(path: Path, settings: Mapping[str, Any]) -> None:
-    """Raise a StudyError unless all stored settings are there and of the right type."""
+    """Raise a StudyError unless all stored settings are present and have the right type."""
     expected: dict[str, tuple[str, Callable[[Any], bool]]] = {
-        "id": ("a text", lambda value: isinstance(value, str)),
+        "id": ("a string", lambda value: isinstance(value, str)),
         "space": ("parameters by name", _is_space),
         "seed": ("an integer", _is_seed),
         "direction": (
             " or ".join(DIRECTIONS),
             lambda value: value in tuple(DIRECTIONS),
         ),
-        "search": ("a text", lambda value: isinstance(value, str)),
+        "search": ("a string", lambda value: isinstance(value, str)),
         "capacity": (
             f"an integer from 1 to {_LARGEST_CAPACITY}",
             lambda value: type(value) is int and 1 <= value <= _LARGEST_CAPACITY,
@@ -123,7 +123,7 @@ def check_stored_settings(path: Path, settings: Mapping[str, Any]) -> None:
         value = settings.get(name)
         if not is_expected(value):
             raise StudyError(
-                f"{path}: setting {name!r}: expected {description}, got {shorten(value)}"
+                f"{path}: setting {name!r}: expected {description}; got {shorten(value)}"
             )
     try:
         space_from_json(settings["space"])

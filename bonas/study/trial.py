@@ -29,9 +29,8 @@ class Outcome(NamedTuple):
     error: str = ""
     traceback: str = ""
     pruned_step: int | None = None  # step of the value, if the trial was pruned
-    reports: tuple[
-        tuple[int, float], ...
-    ] = ()  # reported values that are not in the file yet
+    # reported values that are not in the file yet
+    reports: tuple[tuple[int, float], ...] = ()
     # whether it failed because a result has the wrong type or range
     invalid: bool = False
 
@@ -154,7 +153,7 @@ def parse_result(result: Any) -> Outcome:
     value, cost = result if is_pair else (result, math.nan)
     for name, number in (("value", value), ("cost", cost)):
         if problem := _describe_if_not_number(number):
-            error = f"expected a number as the {name}, got {problem}"
+            error = f"expected a number as the {name}; got {problem}"
             return Outcome(None, 0.0, error, invalid=True)
     if not math.isfinite(float(value)):
         return Outcome(None, 0.0, f"the value is not finite: {float(value)}")

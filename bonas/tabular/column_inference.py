@@ -209,7 +209,8 @@ def _check_target(table: Table, target: str | None, other_uses: Sequence[str]) -
     chosen = target or table.target
     if chosen is None:
         raise ValueError(
-            f"{table.source} needs --target, one of its columns: {quoted(table.columns)}"
+            f"--target is required for {table.source}; choose one of its columns: "
+            f"{quoted(table.columns)}"
         )
     if chosen not in table.columns:
         raise ValueError(

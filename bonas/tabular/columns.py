@@ -183,7 +183,7 @@ def _unseen_cells(table: Table, column: Column, unseen: str) -> Bool[np.ndarray,
         row = int(new.argmax())
         raise ValueError(
             f"{table.source}: column {column.name!r}, {table.describe_row(row)}: "
-            f"expected one of {quoted(column.categories)}, got {str(cells[row])!r}; "
+            f"expected one of {quoted(column.categories)}; got {str(cells[row])!r}; "
             "to treat unknown categories as missing, pass --unseen missing"
         )
     return new

@@ -106,7 +106,10 @@ class Family(ABC):
 
     @abstractmethod
     def params(self, training: Any) -> nets.Params:
-        """Return the parameters of the networks that `train` evaluates, leaves (k, s, ...)."""
+        """Return the parameters of the networks that `train` evaluates.
+
+        Leaves have shape (k, s, ...).
+        """
 
 
 class _FoldFamily(Family):

@@ -37,7 +37,7 @@ from bonas.xla_options import for_long_arrays
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Plan:
-    """The settings of all configurations of a search, which are static and compiled once."""
+    """Static settings shared by all configurations of a search; compiled once."""
 
     shape: Shape
     settings: Settings
@@ -45,7 +45,7 @@ class Plan:
 
 
 class Members(NamedTuple):
-    """The networks of one configuration, which are traced."""
+    """Traced description of the networks of one configuration."""
 
     architecture: Architecture
     hyper: Hyperparameters
@@ -83,7 +83,7 @@ def train_folds(training: FoldTraining, until: int) -> tuple[FoldTraining, FoldO
 
 
 def network_params(training: FoldTraining) -> Params:
-    """Return the parameters, leaves (k, max_members, ...)."""
+    """Return the parameters; leaves have shape (k, max_members, ...)."""
     return _unflatten(training.plan, training.states.params)
 
 
@@ -98,7 +98,7 @@ def _map_members(
     """Call function(key, hyper, data, *state) for every member of every fold, one at a time.
 
     Returns:
-        Its results, leaves (k, max_members, ...).
+        Its results; leaves have shape (k, max_members, ...).
     """
     k = len(folds.x)
     size = plan.max_members

@@ -78,7 +78,7 @@ def load(study: str | os.PathLike) -> SavedModel:
     try:
         head = json.loads(str(load_npz(path, ("head",))["head"]))
         if head["schema"] != SCHEMA:
-            raise ValueError(f"expected schema {SCHEMA}, got {head['schema']}")
+            raise ValueError(f"expected schema {SCHEMA}; got {head['schema']}")
         columns = Columns.from_json(head["columns"])
         _check_columns(columns)
         groups = [_load_group(path, i, entry) for i, entry in enumerate(head["groups"])]
@@ -152,7 +152,7 @@ def _load_group(path: Path, i: int, entry: dict[str, Any]) -> NetworkGroup:
 
 
 def _check_columns(columns: Columns) -> None:
-    """Raise a ValueError unless names are texts and fill values fit their columns."""
+    """Raise a ValueError unless names are strings and fill values fit their columns."""
     texts = [columns.target, *columns.classes, *columns.unused]
     for column in columns.inputs:
         texts += [column.name, *column.categories]
@@ -160,7 +160,7 @@ def _check_columns(columns: Columns) -> None:
         if column.fill is not None and not isinstance(column.fill, kinds):
             raise ValueError(f"column {column.name!r} has the fill {column.fill!r}")
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("expected the names of columns and categories to be texts")
+        raise ValueError("expected the names of columns and categories to be strings")
     if columns.task not in TASKS or (columns.task == TASKS[1]) != bool(columns.classes):
         raise ValueError(
             f"the task {columns.task!r} has {len(columns.classes)} classes"

@@ -98,7 +98,7 @@ def stored_result(study: Study) -> dict[str, Any] | None:
         return None
     done = sum(count_trials(study).values())
     try:
-        # Early versions counted pruned trials as complete, and had no description of the best.
+        # Early versions counted pruned trials as complete, and did not describe the best trial.
         is_current = sum(result["trials"].values()) == done
         if not is_current or "in_words" not in result["best"]:
             return None

@@ -297,7 +297,7 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
     numbers = [_parse_number(name) for name in header]
     if all(value is not None and not math.isnan(value) for value in numbers):
         raise ValueError(
-            f"{path}: expected column names in the first line, got numbers"
+            f"{path}: expected column names in the first line; got numbers"
         )
     if "" in header:
         raise ValueError(f"{path}: column {header.index('') + 1} has no name")

@@ -86,7 +86,7 @@ def train_variational(
 
 @jax.jit
 def posterior_draws(training: VariationalTraining) -> Params:
-    """Return the draws that `train_variational` evaluates, leaves (k, N_DRAWS, ...)."""
+    """Return the draws that `train_variational` evaluates; leaves have shape (k, N_DRAWS, ...)."""
 
     def one(arguments):
         fold, state = arguments
@@ -110,7 +110,7 @@ def _fold_run(training: VariationalTraining, fold: Array) -> VIRun:
 
 
 def _draw_networks(run: VIRun, state: VIState) -> Params:
-    """Draw weights, leaves (N_DRAWS, ...)."""
+    """Draw weights; leaves have shape (N_DRAWS, ...)."""
     mask = masks(jax.random.fold_in(run.key, _MASK_STREAM), run.shape, run.architecture)
     keys = jax.random.split(jax.random.fold_in(run.key, _DRAW_STREAM), N_DRAWS)
     q = unpack(state.vector, run.shape)

@@ -58,7 +58,8 @@ def test_every_family_and_every_data_set_of_scikit_learn_is_offered(capsys):
         (["search", "mnist"], "one of scikit-learn's data sets: diabetes"),
         (
             ["search", "houses.csv"],
-            "needs --target, one of its columns: 'area', 'heating', 'price'",
+            "--target is required for houses.csv; choose one of its columns: 'area', 'heating', "
+            "'price'",
         ),
         (
             ["search", "houses.csv", "--target", "cost"],
@@ -90,16 +91,16 @@ def test_every_family_and_every_data_set_of_scikit_learn_is_offered(capsys):
             ],
             "bnn is for regression only",
         ),
-        (["search", "--trials", "0"], "expected an integer of at least 1, got 0"),
-        (["search", "--seconds", "soon"], "expected a number, got 'soon'"),
-        (["search", "--seed", "1.5"], "expected an integer, got '1.5'"),
+        (["search", "--trials", "0"], "expected an integer of at least 1; got 0"),
+        (["search", "--seconds", "soon"], "expected a number; got 'soon'"),
+        (["search", "--seed", "1.5"], "expected an integer; got '1.5'"),
         (
             ["search", "--seed", "-1"],
-            "expected an integer from 0 to 4294967295, got -1",
+            "expected an integer from 0 to 4294967295; got -1",
         ),
         (
             ["search", "--seed", "99999999999999999999"],
-            "expected an integer from 0 to 4294967295, got 99999999999999999999",
+            "expected an integer from 0 to 4294967295; got 99999999999999999999",
         ),
         (
             ["search", "--seed", "4294967296"],

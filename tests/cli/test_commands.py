@@ -113,7 +113,7 @@ def test_predictions_have_an_uncertainty(searched):
     [
         ("area\n100\n", "lacks 'heating'"),
         ("area,heating,garden\n100,oil,1\n", "has 'garden'"),
-        ("area,heating\n100,coal\n", "expected one of 'gas', 'oil', got 'coal'"),
+        ("area,heating\n100,coal\n", "expected one of 'gas', 'oil'; got 'coal'"),
         ("area,heating\nbig,gas\n", "'big' is not a number"),
     ],
 )

@@ -41,7 +41,7 @@ def test_numbers_are_values(value):
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        (None, "expected a number as the value, got None"),
+        (None, "expected a number as the value; got None"),
         ("0.3", "got '0.3' of type str"),
         (np.zeros(3), r"an array of shape \(3,\)"),
         (jnp.zeros((1,)), r"an array of shape \(1,\)"),
@@ -50,7 +50,7 @@ def test_numbers_are_values(value):
         (1j, "1j of type complex"),
         (float("nan"), "the value is not finite: nan"),
         (np.float32("inf"), "the value is not finite: inf"),
-        ((0.3, "cheap"), "expected a number as the cost, got 'cheap' of type str"),
+        ((0.3, "cheap"), "expected a number as the cost; got 'cheap' of type str"),
         ((0.3, -1.0), "cost must be finite and not negative; got -1.0"),
         ((1, 2, 3), r"\(1, 2, 3\) of type tuple"),
         ("x" * 1000, r"x\.\.\. of type"),
@@ -151,7 +151,9 @@ def test_ten_failures_in_a_row_end_the_search_with_a_summary(tmp_path):
         study.optimize(breaks, trials=100, progress=False)
     assert "KeyError: 'no such file'" in str(caught.value)
     assert "'text' of type str" in str(caught.value)
-    assert f"`bonas report {study.path}` shows where" in str(caught.value)
+    assert f"Run `bonas report {study.path}` to see the failed trials" in str(
+        caught.value
+    )
     assert len(calls) == 15
     with pytest.raises(StudyError, match="10 trials"):
         # another call has another ten

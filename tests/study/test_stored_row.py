@@ -47,30 +47,30 @@ def check_refused(path, capsys, *words):
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        ("config", "{", "expected JSON, got '{'"),
-        ("config", b"{}", "expected JSON, got b'{}'"),
-        ("config", "[" * 100_000, "expected JSON, got '[[[["),
-        ("config", "[1]", "expected a JSON object, got '[1]'"),
+        ("config", "{", "expected JSON; got '{'"),
+        ("config", b"{}", "expected JSON; got b'{}'"),
+        ("config", "[" * 100_000, "expected JSON; got '[[[["),
+        ("config", "[1]", "expected a JSON object; got '[1]'"),
         ("config", '{"c": 1}', "unknown parameter 'c'"),
         ("config", '{"a": "x", "b": 0.1}', "parameter 'a'"),
         ("config", '{"a": [1], "b": 0.1}', "parameter 'a'"),
         ("config", '{"a": 0.1, "b": 7.0}', "parameter 'b'"),
-        ("u", "text", "expected 2 numbers from 0 to 1, 8 bytes each, got 'text'"),
+        ("u", "text", "expected 2 numbers from 0 to 1, 8 bytes each; got 'text'"),
         ("u", b"1234567", "expected 2 numbers"),
         ("u", b"\0" * 24, "expected 2 numbers"),
         ("u", b"\xff" * 16, "expected 2 numbers"),
-        ("value", "low", "expected a finite number, got 'low'"),
-        ("value", None, "expected a finite number, got NULL"),
-        ("value", float("inf"), "expected a finite number, got inf"),
-        ("value", b"\1", r"expected a finite number, got b'\x01'"),
-        ("cost", "x", "expected a finite number or NULL, got 'x'"),
-        ("asked_time", "now", "expected a Unix time or NULL, got 'now'"),
-        ("end_time", 1e300, "expected a Unix time or NULL, got 1e+300"),
-        ("start_time", b"", "expected a Unix time or NULL, got b''"),
-        ("error", b"bad", "expected a text, got b'bad'"),
-        ("worker", b"\n", "expected a text"),
-        ("info", "no", "expected JSON, got 'no'"),
-        ("info", "7", "expected a JSON object, got '7'"),
+        ("value", "low", "expected a finite number; got 'low'"),
+        ("value", None, "expected a finite number; got NULL"),
+        ("value", float("inf"), "expected a finite number; got inf"),
+        ("value", b"\1", r"expected a finite number; got b'\x01'"),
+        ("cost", "x", "expected a finite number or NULL; got 'x'"),
+        ("asked_time", "now", "expected a Unix time or NULL; got 'now'"),
+        ("end_time", 1e300, "expected a Unix time or NULL; got 1e+300"),
+        ("start_time", b"", "expected a Unix time or NULL; got b''"),
+        ("error", b"bad", "expected a string; got b'bad'"),
+        ("worker", b"\n", "expected a string"),
+        ("info", "no", "expected JSON; got 'no'"),
+        ("info", "7", "expected a JSON object; got '7'"),
     ],
 )
 def test_a_wrong_value_of_a_trial_is_named(path, capsys, column, value, words):
@@ -80,13 +80,13 @@ def test_a_wrong_value_of_a_trial_is_named(path, capsys, column, value, words):
 
 def test_a_trial_that_has_no_value_may_not_have_one(path, capsys):
     edit(path, "UPDATE trial SET value = 1.0 WHERE number = 3")
-    words = "expected NULL, because the trial is running, got 1.0"
+    words = "expected NULL, because the trial is running; got 1.0"
     check_refused(path, capsys, "trial 3, column 'value': ", words)
 
 
 @pytest.mark.parametrize(
     ("column", "value", "words"),
-    [("value", "x", "a number or NULL, got 'x'"), ("step", 2**60, "an integer from")],
+    [("value", "x", "a number or NULL; got 'x'"), ("step", 2**60, "an integer from")],
 )
 def test_a_wrong_report_is_named(path, capsys, column, value, words):
     edit(path, f"UPDATE report SET {column} = ?", value)
@@ -96,21 +96,21 @@ def test_a_wrong_report_is_named(path, capsys, column, value, words):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("space", '"x"', "expected parameters by name, got 'x'"),
+        ("space", '"x"', "expected parameters by name; got 'x'"),
         ("space", '{"a": 1}', "expected parameters by name"),
         ("space", "{}", "a space needs at least one parameter"),
         ("space", '{"a": {"kind": "Flat"}}', "Flat"),
         ("space", '{"a": {"kind": "Float", "low": "x"}}', "setting 'space'"),
-        ("space", "{", "expected JSON, got '{'"),
-        ("seed", "1.5", "expected an integer, got 1.5"),
-        ("seed", "99999999999999999999", "expected an integer, got 9999"),
-        ("direction", '"up"', "expected minimize or maximize, got 'up'"),
+        ("space", "{", "expected JSON; got '{'"),
+        ("seed", "1.5", "expected an integer; got 1.5"),
+        ("seed", "99999999999999999999", "expected an integer; got 9999"),
+        ("direction", '"up"', "expected minimize or maximize; got 'up'"),
         ("capacity", "1e9", "expected an integer from 1 to"),
         ("capacity", "1000000000", "expected an integer from 1 to"),
         ("versions", "{}", 'expected versions by name, and "precision"'),
-        ("extra", "[]", "expected a JSON object, got []"),
-        ("created", '"now"', "expected a Unix time, got 'now'"),
-        ("id", "3", "expected a text, got 3"),
+        ("extra", "[]", "expected a JSON object; got []"),
+        ("created", '"now"', "expected a Unix time; got 'now'"),
+        ("id", "3", "expected a string; got 3"),
     ],
 )
 def test_a_wrong_setting_is_named(path, capsys, name, value, words):
@@ -120,7 +120,7 @@ def test_a_wrong_setting_is_named(path, capsys, name, value, words):
 
 def test_a_missing_setting_is_named(path, capsys):
     edit(path, "DELETE FROM setting WHERE name = 'seed'")
-    check_refused(path, capsys, "setting 'seed': expected an integer, got NULL")
+    check_refused(path, capsys, "setting 'seed': expected an integer; got NULL")
 
 
 def test_a_condition_with_an_unknown_comparison_is_refused(path, capsys):

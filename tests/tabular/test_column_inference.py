@@ -179,7 +179,11 @@ def test_empty_columns_are_left_out_and_named(tmp_path):
 @pytest.mark.parametrize(
     ("text", "how", "message"),
     [
-        ("x,y\n1,2\n2,3\n", {}, "needs --target, one of its columns: 'x', 'y'"),
+        (
+            "x,y\n1,2\n2,3\n",
+            {},
+            "--target is required for .*; choose one of its columns: 'x', 'y'",
+        ),
         (
             "x,y\n1,2\n2,3\n",
             {"target": "z"},

@@ -53,7 +53,7 @@ def test_columns_survive_json(mixed):
         ("age,color,weight\n1,red,3\n", "has 'weight', not used in training"),
         (
             "age,color\n1,red\n2,green\n",
-            r"column 'color', row 2 \(line 3\): expected one of 'blue', 'red', got 'green'",
+            r"column 'color', row 2 \(line 3\): expected one of 'blue', 'red'; got 'green'",
         ),
         (
             "age,color\nold,red\n",

@@ -72,7 +72,7 @@ def set_zip_version(path, version):
     [
         (
             lambda path: rewritten(path, head=head_of(path, schema=2)),
-            "expected schema 1, got 2",
+            "expected schema 1; got 2",
         ),
         (lambda path: rewritten(path, head=None), "lacks 'head'"),
         (
@@ -115,7 +115,7 @@ def set_zip_version(path, version):
         (change_columns("task", "regress"), "the task 'regress' has 0 classes"),
         (
             change_columns("target", ["y"]),
-            "names of columns and categories to be texts",
+            "names of columns and categories to be strings",
         ),
         (
             change_columns("inputs", [{"name": "a", "values": [], "fill": "x"}]),

@@ -95,7 +95,7 @@ def test_numbers_are_parsed_as_python_does(tmp_path):
         ("a,b\n", "has a header but no rows"),
         ("a,b\n1,2\n3\n", r"row 2 \(line 3\) has 1 cells, but the header has 2"),
         ("a,b\n\n1,2,3\n", r"row 1 \(line 3\) has 3 cells, but the header has 2"),
-        ("1,2\n3,4\n", "expected column names in the first line, got numbers"),
+        ("1,2\n3,4\n", "expected column names in the first line; got numbers"),
         ("a,\n1,2\n", "column 2 has no name"),
         ("a,a\n1,2\n", "more than one column 'a'"),
     ],
