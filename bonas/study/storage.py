@@ -13,11 +13,9 @@ from typing import Any
 
 from bonas.study.database import Database
 from bonas.study.processes import has_ended, this_process
-from bonas.study.stored_row import StoredRow, shorten
+from bonas.study.stored_row import LARGEST, LATEST, StoredRow, shorten
 from bonas.study.stored_trials import StoredTrials
 from bonas.study.trial_record import (
-    FINISHED,
-    STATES,
     NewTrial,
     SearchPosition,
     TrialRecord,
@@ -28,6 +26,16 @@ Chunk = tuple[int, int, bytes]  # leaf of the search state, chunk of that leaf, 
 # The exact condition of the index of open trials. SQLite uses the index only for queries with this
 # condition; other queries read every trial.
 _OPEN = "state IN ('waiting', 'running')"
+# Store the outcome of an open trial, unless it or the last order of a trial is damaged.
+_FINISH = f"""
+    UPDATE trial SET state = :state, value = :value, error = :error, traceback = :traceback,
+        cost = coalesce(:cost, max(:now - asked_time, 0.0)), end_time = :now,
+        finish_order = (SELECT coalesce(max(finish_order), 0) FROM trial) + 1,
+        info = coalesce(:info, info)
+    WHERE number = :number AND {_OPEN}
+        AND (asked_time IS NULL OR asked_time BETWEEN 0 AND {LATEST})
+        AND (SELECT coalesce(max(finish_order), 0) FROM trial) BETWEEN -1 AND {LARGEST}
+"""
 
 
 class Storage(StoredTrials):
@@ -189,33 +197,25 @@ class Storage(StoredTrials):
         A trial without a value has failed; a trial with a pruned step was pruned. The default cost
         is the seconds since the trial was asked.
         """
+        values = {
+            "number": number,
+            "state": _final_state(value, pruned_step),
+            "value": value,
+            "cost": cost,
+            "error": error,
+            "traceback": traceback,
+            "now": time.time(),
+            "info": None,
+        }
         with self.database.write_transaction() as db:
-            before = self._stored(self._row(number))
-            if before.state(STATES) in FINISHED:
-                return False
-            now = time.time()
-            asked_time = before.time("asked_time")
-            if cost is None and asked_time is not None:
-                cost = max(now - asked_time, 0.0)
-            info = before.json_object("info")
             if pruned_step is not None:
-                info["pruned_step"] = pruned_step
-            fields = {
-                "state": _final_state(value, pruned_step),
-                "value": value,
-                "cost": cost,
-                "error": error,
-                "traceback": traceback,
-                "end_time": now,
-                "finish_order": self.finished_count() + 1,
-                "info": json.dumps(info),
-            }
-            columns = ", ".join(f"{name} = ?" for name in fields)
-            db.execute(
-                f"UPDATE trial SET {columns} WHERE number = ?",
-                (*fields.values(), number),
-            )
-        return True
+                info = self.trial(number).info | {"pruned_step": pruned_step}
+                values["info"] = json.dumps(info)
+            is_stored = db.execute(_FINISH, values).rowcount == 1
+            if not is_stored:  # raise a StudyError if the trial is missing or damaged
+                self.trial(number)
+                self.finished_count()
+        return is_stored
 
 
 def read_values(database: Database, table: str = "setting") -> dict[str, Any]:

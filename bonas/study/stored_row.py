@@ -14,8 +14,8 @@ from jaxtyping import Float
 from bonas.study.database import StudyError
 
 # Times are Unix times up to the year 2242, which pandas can represent.
-_LATEST = 2.0**33
-_LARGEST = 2**53  # largest integer up to which float64 is exact
+LATEST = 2**33
+LARGEST = 2**53  # largest integer up to which float64 is exact
 _LONGEST_REPR = 40
 _PROCESS = re.compile(r".*:\d{1,9}:[^:]*", re.DOTALL)
 
@@ -59,13 +59,13 @@ class StoredRow:
         state: str = self.value("state", expected, lambda value: value in states)
         return state
 
-    def integer(self, column: str, *, least: int = -_LARGEST) -> int:
+    def integer(self, column: str, *, least: int = -LARGEST) -> int:
         """Return an integer of at least `least`."""
-        expected = f"an integer from {least} to {_LARGEST}"
+        expected = f"an integer from {least} to {LARGEST}"
         number: int = self.value(
             column,
             expected,
-            lambda value: isinstance(value, int) and least <= value <= _LARGEST,
+            lambda value: isinstance(value, int) and least <= value <= LARGEST,
         )
         return number
 
@@ -131,7 +131,7 @@ class StoredRow:
 
 def is_time(value: Any) -> bool:
     """Return whether a stored value is a time, or None."""
-    return value is None or (isinstance(value, (int, float)) and 0 <= value <= _LATEST)
+    return value is None or (isinstance(value, (int, float)) and 0 <= value <= LATEST)
 
 
 def shorten(value: Any) -> str:

@@ -78,6 +78,42 @@ def test_a_wrong_value_of_a_trial_is_named(path, capsys, column, value, words):
     check_refused(path, capsys, f"trial 1, column {column!r}: ", words)
 
 
+@pytest.mark.parametrize(
+    ("column", "number", "value", "words"),
+    [
+        ("asked_time", 3, "now", "trial 3, column 'asked_time': expected a Unix time"),
+        ("asked_time", 3, -1.0, "trial 3, column 'asked_time': expected a Unix time"),
+        ("asked_time", 3, float("inf"), "trial 3, column 'asked_time': expected a"),
+        ("number", 3, 17, "has no trial 3"),
+        ("finish_order", 1, "x", "column 'finish_order': expected an integer from"),
+        ("finish_order", 1, 2**60, "column 'finish_order': expected an integer from"),
+    ],
+)
+def test_tell_names_a_wrong_value_and_stores_nothing(
+    path, column, number, value, words
+):
+    edit(path, "DELETE FROM report")
+    edit(path, f"UPDATE trial SET {column} = ? WHERE number = ?", value, number)
+    with bonas.Study(path, SPACE, search=SEARCH) as study:
+        with pytest.raises(StudyError) as caught:
+            study.tell(3, 1.0)
+        assert words in str(caught.value)
+        rows = study._database.rows("SELECT * FROM trial WHERE value = 1.0")
+        assert rows == []
+
+
+def test_a_second_result_is_refused_and_a_pruned_trial_keeps_its_info(path):
+    with bonas.Study(path, SPACE, search=SEARCH) as study:
+        before = study.trials[3]
+        outcome = {"value": 0.5, "cost": None, "pruned_step": 4}
+        assert study._storage.finish(3, **outcome)
+        assert not study._storage.finish(3, **outcome)
+        after = study.trials[3]
+    assert after.state == "pruned"
+    assert after.info == before.info | {"pruned_step": 4}
+    assert after.cost == after.end_time - after.asked_time
+
+
 def test_a_trial_that_has_no_value_may_not_have_one(path, capsys):
     edit(path, "UPDATE trial SET value = 1.0 WHERE number = 3")
     words = "expected NULL, because the trial is running; got 1.0"
@@ -197,15 +233,16 @@ def test_a_running_trial_of_no_process_is_named(path, column, value):
     refuses(path, bonas.Study.ask, f"trial 3, column '{column}': expected")
 
 
-@pytest.mark.parametrize(("column", "value"), [("info", "x"), ("asked_time", "x")])
-def test_a_trial_with_wrong_columns_is_not_told(path, column, value):
-    edit(path, f"UPDATE trial SET {column} = ? WHERE number = 3", value)
-    refuses(path, lambda study: study.tell(3, 1.0), f"trial 3, column '{column}'")
-
-
-def test_a_wrong_order_of_results_is_named(path):
-    edit(path, "UPDATE trial SET finish_order = 'x' WHERE number = 1")
-    refuses(path, lambda study: study.tell(3, 1.0), "column 'finish_order'")
+def test_a_value_is_stored_beside_a_wrong_info(path):
+    edit(path, "UPDATE trial SET info = 'x' WHERE number = 3")
+    with bonas.Study(path, search=SEARCH) as study:
+        study.tell(3, 1.0)
+        (row,) = study._database.rows("SELECT * FROM trial WHERE value = 1.0")
+    assert (row["number"], row["state"], row["info"]) == (3, "complete", "x")
+    refuses(path, lambda study: study.trials, "trial 3, column 'info'")
+    refuses(
+        path, lambda study: study._storage.finish(3, value=1.0, cost=None), "'info'"
+    )
 
 
 def test_a_note_that_is_no_json_is_named(path):
