@@ -85,7 +85,7 @@ INTERFACE = ("search/objectives", "search/start_states", "search/history")
 LONGEST_FILE = 350
 # The functions whose results are kept while a process runs; none keeps a search or an objective.
 CACHED = {
-    "study/program_cache.py _source_digest",
+    "study/compiled_search.py _source_digest",
     "study/trial.py _open_storage",
     "tabular/job.py job_trainer",
 }

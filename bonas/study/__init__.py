@@ -13,29 +13,29 @@ if TYPE_CHECKING:
     from bonas.study.database import StudyError as StudyError
     from bonas.study.default_search import MAX_ROWS as MAX_ROWS
     from bonas.study.default_search import SubsetSurrogate as SubsetSurrogate
-    from bonas.study.events import Callback as Callback
-    from bonas.study.events import Event as Event
     from bonas.study.importance import divide_huge as divide_huge
+    from bonas.study.records import Callback as Callback
+    from bonas.study.records import Event as Event
+    from bonas.study.records import TrialRecord as TrialRecord
     from bonas.study.serialize import is_restorable as is_restorable
     from bonas.study.serialize import space_to_json as space_to_json
     from bonas.study.study import Study as Study
     from bonas.study.study_settings import DIRECTIONS as DIRECTIONS
     from bonas.study.trial import Pruned as Pruned
     from bonas.study.trial import Trial as Trial
-    from bonas.study.trial_record import TrialRecord as TrialRecord
 
 _MODULES = {
     "APPLICATION_ID": "database",
     "DIRECTIONS": "study_settings",
     "MAX_ROWS": "default_search",
-    "Callback": "events",
+    "Callback": "records",
     "Database": "database",
-    "Event": "events",
+    "Event": "records",
     "Pruned": "trial",
     "Study": "study",
     "StudyError": "database",
     "Trial": "trial",
-    "TrialRecord": "trial_record",
+    "TrialRecord": "records",
     "SubsetSurrogate": "default_search",
     "divide_huge": "importance",
     "is_restorable": "serialize",

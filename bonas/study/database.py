@@ -154,8 +154,7 @@ class Database:
             )
         if not kinds <= {"table", "index"}:
             raise StudyError(
-                f"{self.path} has views or triggers, so it is not a bonas study; choose another "
-                "path"
+                f"{self.path} has views or triggers, so it is not a study; choose another path"
             )
         if version > len(MIGRATIONS):
             raise StudyError(

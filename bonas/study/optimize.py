@@ -5,7 +5,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -18,15 +18,8 @@ from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bonas.search import Update
 from bonas.study.database import StudyError
-from bonas.study.evaluation import (
-    DEATHS_ERROR,
-    MAX_DEATHS,
-    can_interrupt,
-    evaluate,
-    timeout_error,
-)
-from bonas.study.events import Callback, Event
 from bonas.study.executors import (
     InProcessExecutor,
     ObjectiveNotFound,
@@ -34,7 +27,16 @@ from bonas.study.executors import (
     choose_executor,
     is_worker_death,
 )
-from bonas.study.trial import Outcome, Trial
+from bonas.study.records import Callback, Event
+from bonas.study.trial import (
+    DEATHS_ERROR,
+    MAX_DEATHS,
+    Outcome,
+    Trial,
+    can_interrupt,
+    evaluate,
+    timeout_error,
+)
 
 if TYPE_CHECKING:
     from bonas.study.study import Study
@@ -64,12 +66,12 @@ class Optimizer:
         trial_seconds: float | None,
         executor: Executor,
         slots: int,
-        callback: Callback | None,
+        callbacks: Sequence[Callback],
     ):
         self._study = study
         self._storage = study._storage
         self._objective = objective
-        self._callback = callback
+        self._callbacks = callbacks
         self._max_trials = math.inf if trials is None else float(trials)
         self._deadline = math.inf if seconds is None else time.monotonic() + seconds
         self._time_limit = trial_seconds
@@ -235,21 +237,21 @@ class Optimizer:
         return submitted + _START_SECONDS
 
     def _notify(self, state: str, number: int) -> None:
-        if self._callback is None:
+        if not self._callbacks:
             return
         numbers = (running.trial.number for running in self._running.values())
         running = tuple(
             each for each in numbers if each != number or state == "running"
         )
-        self._callback(
-            Event(
-                state=state,
-                trial=self._storage.trial(number),
-                done=self._storage.finished_count(),
-                best=self._study.best,
-                running=running,
-            )
+        event = Event(
+            state=state,
+            trial=self._storage.trial(number),
+            done=self._storage.finished_count(),
+            best=self._study.best,
+            running=running,
         )
+        for callback in self._callbacks:
+            callback(event)
 
     @contextmanager
     def _renewed_leases(self) -> Iterator[None]:
@@ -330,3 +332,13 @@ def optimize(
     finally:
         if isinstance(chosen, ProcessPool):
             chosen.shutdown()
+
+
+def show_progress(update: Update) -> Callback:
+    """Return a callback that updates a progress bar."""
+
+    def show(event: Event) -> None:
+        best = f"best {event.best.value:.6g}" if event.best else "no value yet"
+        update(event.done, f"{best}, {len(event.running)} running")
+
+    return show

@@ -24,7 +24,7 @@ from bonas.spaces import (
     read_condition,
 )
 from bonas.study.database import StudyError
-from bonas.study.trial_record import TrialRecord
+from bonas.study.records import TrialRecord
 
 
 def config_to_json(config: Mapping[str, Any]) -> str:

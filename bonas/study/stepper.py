@@ -19,14 +19,14 @@ from bonas.study.compiled_search import (
     state_structure,
 )
 from bonas.study.database import StudyError
-from bonas.study.serialize import config_to_json
-from bonas.study.storage import Storage
-from bonas.study.trial_record import (
+from bonas.study.records import (
     FinishedTrial,
     NewTrial,
     SearchPosition,
     TrialRecord,
 )
+from bonas.study.serialize import config_to_json
+from bonas.study.storage import Storage
 
 FIRST_CAPACITY = 64  # points; doubled whenever the state is full
 # bytes stored together: with its key, a chunk fills one page of the file

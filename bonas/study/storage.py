@@ -6,22 +6,33 @@ until its lease ends; then any process may claim it again.
 
 import json
 import math
+import os
+import secrets
+import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bonas.study.database import Database
-from bonas.study.processes import has_ended, this_process
-from bonas.study.stored_row import LARGEST, LATEST, StoredRow, shorten
-from bonas.study.stored_trials import StoredTrials
-from bonas.study.trial_record import (
+from bonas.study.records import (
     NewTrial,
     SearchPosition,
     TrialRecord,
 )
+from bonas.study.stored_trials import (
+    LARGEST,
+    LATEST,
+    StoredRow,
+    StoredTrials,
+    shorten,
+)
 
 Chunk = tuple[int, int, bytes]  # leaf of the search state, chunk of that leaf, content
+
+# Different for every process: process ids are reused, for example by the first process of every
+# container.
+_TOKEN = secrets.token_hex(4)
 
 # The exact condition of the index of open trials. SQLite uses the index only for queries with this
 # condition; other queries read every trial.
@@ -242,3 +253,29 @@ def _final_state(value: float | None, pruned_step: int | None) -> str:
     if value is None:
         return "failed"
     return "complete" if pruned_step is None else "pruned"
+
+
+# Processes
+
+
+def this_process() -> str:
+    """Return a unique name of this process: host:pid:token."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_TOKEN}"
+
+
+def has_ended(process: str) -> bool:
+    """Return whether a process of this host has ended; False for other hosts."""
+    host, pid, token = process.rsplit(":", 2)
+    if host != socket.gethostname():
+        return False
+    if int(pid) == os.getpid():
+        return token != _TOKEN
+    if os.name != "posix":  # elsewhere, signal 0 is not a harmless test
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is running as another user
+        return False
+    return False

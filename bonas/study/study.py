@@ -13,13 +13,18 @@ import numpy as np
 
 from bonas.search import Search, check_search, check_space, progress_bar
 from bonas.spaces import Space
-from bonas.study import dataframe
 from bonas.study.database import Database, StudyError
 from bonas.study.default_search import default_search, describe_fit
-from bonas.study.events import Callback, combine_callbacks, show_progress
 from bonas.study.executors import check_not_importing
 from bonas.study.importance import importance
-from bonas.study.optimize import check_limits, optimize
+from bonas.study.optimize import check_limits, optimize, show_progress
+from bonas.study.records import (
+    Callback,
+    NewTrial,
+    TrialRecord,
+    to_dataframe,
+    write_csv,
+)
 from bonas.study.serialize import (
     check_conditions,
     config_to_json,
@@ -31,7 +36,6 @@ from bonas.study.stepper import FIRST_CAPACITY, SearchStepper
 from bonas.study.storage import Storage, read_values, write_values
 from bonas.study.study_settings import DIRECTIONS, check_can_ask, open_settings
 from bonas.study.trial import Trial, parse_result, trial_number
-from bonas.study.trial_record import NewTrial, TrialRecord
 
 if TYPE_CHECKING:
     import pandas
@@ -112,10 +116,9 @@ class Study:
             check_conditions(space, self._storage.trials())
 
     def enqueue(self, config: Mapping[str, Any]) -> int:
-        """Add a trial with this configuration, which is asked before new points of the search.
+        """Add a trial with this configuration, and return its number.
 
-        Returns:
-            The number of the trial.
+        It is asked before new points of the search.
         """
         self._check_can_continue()
         u = np.asarray(self.space.encode(config), float)
@@ -206,9 +209,8 @@ class Study:
 
     def fail(self, trial: Trial | int, error: str, traceback: str = "") -> None:
         """Store that a trial failed, with its error. The search avoids its point."""
-        self._finish(
-            trial, value=None, cost=None, error=error or "failed", traceback=traceback
-        )
+        error = error or "failed"
+        self._finish(trial, value=None, cost=None, error=error, traceback=traceback)
 
     def _finish(self, trial: Trial | int, **outcome: Any) -> None:
         self._check_can_continue()
@@ -260,16 +262,16 @@ class Study:
         """
         limits = {"trials": trials, "seconds": seconds, "trial_seconds": trial_seconds}
         check_limits(**limits)
-        with progress_bar(
-            trials, self._storage.finished_count(), shown=progress
-        ) as update:
-            show = show_progress(update) if progress else None
+        done = self._storage.finished_count()
+        with progress_bar(trials, done, shown=progress) as update:
+            callbacks = [show_progress(update)] if progress else []
+            callbacks += [callback] if callback else []
             optimize(
                 self,
                 objective,
                 executor=executor,
                 workers=workers,
-                callback=combine_callbacks(show, callback),
+                callbacks=callbacks,
                 **limits,
             )
 
@@ -285,11 +287,11 @@ class Study:
 
     def frame(self) -> "pandas.DataFrame":
         """Return the trials as a DataFrame, with a column for every parameter."""
-        return dataframe.to_dataframe(self.trials, self.space.names)
+        return to_dataframe(self.trials, self.space.names)
 
     def csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table of `frame` to a CSV file."""
-        dataframe.write_csv(self.trials, self.space.names, path)
+        write_csv(self.trials, self.space.names, path)
 
     def importance(
         self, trials: Sequence[TrialRecord] | None = None

@@ -16,7 +16,7 @@ from bonas.spaces import Space
 from bonas.study.database import Database, StudyError
 from bonas.study.serialize import space_from_json, space_to_json
 from bonas.study.storage import read_values, write_values
-from bonas.study.stored_row import is_time, shorten
+from bonas.study.stored_trials import is_time, shorten
 
 # The directions of a search, and the signs that convert their values to values to minimize.
 DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}

@@ -19,7 +19,7 @@ import bonas
 import bonas.cli
 import bonas.tabular  # also all that the command imports while it runs
 from bonas.search import evolution, sobol
-from bonas.study import processes
+from bonas.study import storage
 
 SPACE = searcher.SPACE
 CONDITIONAL = bonas.Space(
@@ -170,7 +170,7 @@ SCENARIOS = {
 
 def live(name, folder, log):
     """Work on a study until it is complete or this process is killed; log every trial."""
-    processes._TOKEN = os.urandom(4).hex()  # this process is a fork
+    storage._TOKEN = os.urandom(4).hex()  # this process is a fork
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)

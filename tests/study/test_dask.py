@@ -12,7 +12,7 @@ from study.objectives import SPACE
 import bonas
 from bonas.search import random
 from bonas.study import StudyError
-from bonas.study.evaluation import evaluate
+from bonas.study.trial import evaluate
 
 distributed = pytest.importorskip("distributed")
 

@@ -12,7 +12,7 @@ import pytest
 
 import bonas
 from bonas.search import random
-from bonas.study import compiled_search, program_cache
+from bonas.study import compiled_search
 from bonas.study.compiled_search import compile_search, make_observation
 from bonas.study.stepper import ask_key, run_keys
 
@@ -70,7 +70,7 @@ def test_another_name_capacity_or_code_is_another_program(folder, monkeypatch):
     compile_search(SEARCH, 8, "a name")
     compile_search(SEARCH, 8, "another")
     compile_search(SEARCH, 9, "a name")
-    monkeypatch.setattr(program_cache, "_source_digest", lambda: "other code")
+    monkeypatch.setattr(compiled_search, "_source_digest", lambda: "other code")
     compile_search(SEARCH, 8, "a name")
     assert len(list(folder.iterdir())) == 4
 
@@ -93,17 +93,17 @@ def test_a_broken_file_is_replaced(folder, harm):
     }
     for instead in broken[harm]:
         file.write_bytes(instead)
-        assert program_cache.load_programs(file) is None
+        assert compiled_search.load_programs(file) is None
     np.testing.assert_array_equal(
         points(compile_search(SEARCH, 8, "a name")), points(made)
     )
-    assert program_cache.load_programs(file) is not None
+    assert compiled_search.load_programs(file) is not None
 
 
 def test_without_a_compilation_cache_nothing_is_stored(tmp_path):
     before = jax.config.jax_compilation_cache_dir
     bonas.configure(cache=False)
-    assert program_cache.program_file("a name", 8) is None
+    assert compiled_search.program_file("a name", 8) is None
     assert len(points(compile_search(SEARCH, 8, "a name"))) == 6
     bonas.configure(cache=before or False)
 
