@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from bonas.tabular.columns import UNSEEN_RULES as UNSEEN_RULES
     from bonas.tabular.columns import Column as Column
     from bonas.tabular.columns import Columns as Columns
-    from bonas.tabular.families import FAMILIES as FAMILIES
-    from bonas.tabular.families import Family as Family
     from bonas.tabular.job import N_STAGES as N_STAGES
     from bonas.tabular.job import Job as Job
     from bonas.tabular.job import check_data as check_data
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from bonas.tabular.job import job_trainer as job_trainer
     from bonas.tabular.job import open_study as open_study
     from bonas.tabular.job import read_job as read_job
+    from bonas.tabular.network_families import FAMILIES as FAMILIES
+    from bonas.tabular.network_families import Family as Family
     from bonas.tabular.network_file import load as load
     from bonas.tabular.network_file import model_path as model_path
     from bonas.tabular.objectives import Objective as Objective
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from bonas.tabular.objectives import merge_parts as merge_parts
     from bonas.tabular.objectives import optimize_stages as optimize_stages
     from bonas.tabular.objectives import part_numbers as part_numbers
-    from bonas.tabular.reference_models import REFERENCE_NAMES as REFERENCE_NAMES
     from bonas.tabular.result import INTERVALS_NOTE as INTERVALS_NOTE
     from bonas.tabular.result import RESULT_NOTE as RESULT_NOTE
     from bonas.tabular.result import count_trials as count_trials
@@ -46,10 +45,10 @@ if TYPE_CHECKING:
     from bonas.tabular.table import Table as Table
     from bonas.tabular.table import digest as digest
     from bonas.tabular.table import read_table as read_table
+    from bonas.tabular.training import REFERENCE_NAMES as REFERENCE_NAMES
 
 _EXPORTS = {
     "columns": ("UNSEEN_RULES", "Column", "Columns"),
-    "families": ("FAMILIES", "Family"),
     "job": (
         "N_STAGES",
         "Job",
@@ -59,6 +58,7 @@ _EXPORTS = {
         "open_study",
         "read_job",
     ),
+    "network_families": ("FAMILIES", "Family"),
     "network_file": ("load", "model_path"),
     "objectives": (
         "Objective",
@@ -71,7 +71,6 @@ _EXPORTS = {
         "optimize_stages",
         "part_numbers",
     ),
-    "reference_models": ("REFERENCE_NAMES",),
     "result": (
         "INTERVALS_NOTE",
         "RESULT_NOTE",
@@ -85,6 +84,7 @@ _EXPORTS = {
     "scores": ("SCORE_NAMES",),
     "splits": ("PreparedTable", "prepare_table"),
     "table": ("Table", "digest", "read_table"),
+    "training": ("REFERENCE_NAMES",),
 }
 _MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
 __all__ = sorted(_MODULES)

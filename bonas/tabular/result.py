@@ -12,20 +12,18 @@ from bonas.study import Study, StudyError, TrialRecord
 from bonas.tabular import scores
 from bonas.tabular.columns import Columns
 from bonas.tabular.job import Job, job_trainer
-from bonas.tabular.network_configs import describe_network
+from bonas.tabular.network_families import describe_network
 from bonas.tabular.network_file import model_path, save
 from bonas.tabular.objectives import best_configurations
-from bonas.tabular.reference_models import (
-    REFERENCE_NAMES,
-    REFERENCES,
-    reference_predictions,
-)
 from bonas.tabular.saved_model import SavedModel, predict_groups
 from bonas.tabular.scores import SCORE_NAMES, Predictive
 from bonas.tabular.training import (
+    REFERENCE_NAMES,
+    REFERENCES,
     ChosenConfig,
     FinalEnsemble,
     Trainer,
+    reference_predictions,
     targets_in_units,
     train_final_ensemble,
 )

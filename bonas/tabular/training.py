@@ -1,8 +1,12 @@
-"""Train configurations on the folds of a table, and choose the final ensemble.
+"""Train configurations on the folds of a table, choose an ensemble, and fit reference models.
 
 The final ensemble averages the networks of the best few configurations on all folds, because a
 single network, and the choice among good configurations on few rows, depend on chance. Each network
 is evaluated on rows that it was not trained on, which gives the noise of the ensemble.
+
+The reference models are a linear model and an MLP trained without a search, from scikit-learn. They
+are fitted to the same rows, with the same scaling of inputs and targets. To add one, extend
+`REFERENCES`, `REFERENCE_NAMES` and the two functions that make the estimators.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +18,14 @@ import numpy as np
 from jaxtyping import Shaped
 
 from bonas import nets
-from bonas.problems.examples import Split, unscale
-from bonas.tabular.families import Family
-from bonas.tabular.network_configs import activation_name, hidden_widths
+from bonas.problems.examples import Examples, Split, unscale
+from bonas.tabular.network_families import Family, activation_name, hidden_widths
 from bonas.tabular.saved_model import NetworkGroup, unpad_layers
 from bonas.tabular.scores import (
     FoldOutputs,
     Predictive,
     average_networks,
+    concatenate,
     loss,
     mixture,
 )
@@ -31,6 +35,23 @@ from bonas.tabular.splits import PreparedTable
 PATIENCE = 4
 # Number of training runs of each chosen configuration with one fold, from different weights.
 _REPEATS = 4
+REFERENCES = ("linear", "mlp")
+# Display names.
+REFERENCE_NAMES = {
+    ("linear", "regression"): "ridge regression",
+    ("linear", "classification"): "logistic regression",
+    ("mlp", "regression"): "default MLP, 2×64",
+    ("mlp", "classification"): "default MLP, 2×64",
+}
+# Penalties of ridge regression, chosen by leave-one-out cross-validation.
+_PENALTIES = np.logspace(-3, 4, 30)
+# Inverse penalties of logistic regression, chosen by five-fold cross-validation.
+_STRENGTHS = np.logspace(-3, 3, 7)
+# Rows of every class that cross-validation needs, and early stopping.
+_MIN_ROWS_CV = 5
+_MIN_ROWS_EARLY_STOPPING = 10
+# Early stopping ends the training of the MLP much earlier.
+_MAX_EPOCHS = 1000
 T = TypeVar("T")
 
 
@@ -242,3 +263,72 @@ def _add_noise(
     noise = max(float(np.mean((predicted.mean - y) ** 2) - spread.mean()), 0.0)
     with_noise = Predictive(predicted.mean, np.sqrt(spread + noise))
     return with_noise, [group._replace(noise=noise) for group in groups]
+
+
+# Reference models
+
+
+def reference_predictions(
+    name: str, table: PreparedTable, seed: int
+) -> tuple[Predictive, Predictive]:
+    """Predict the validation rows of all folds, and the test rows, by a reference model."""
+    validation = [
+        fit_reference(name, split, seed)(split.validation) for split in table.folds
+    ]
+    predict_test = fit_reference(name, table.development, seed)
+    return concatenate(validation), predict_test(table.development.test)
+
+
+def fit_reference(
+    name: str, split: Split, seed: int
+) -> Callable[[Examples], Predictive]:
+    """Fit a reference model; return a function that predicts scaled examples."""
+    train = split.train
+    if train.task == "regression":
+        model = _regressor(name, seed).fit(train.x, train.y)
+        return lambda examples: Predictive(
+            unscale(split.scaling, model.predict(examples.x))
+        )
+    n_classes = max(len(train.classes), 2)
+    model = _classifier(name, seed, train.y).fit(train.x, train.y)
+
+    def predict(examples: Examples) -> Predictive:
+        probabilities = np.zeros((len(examples.x), n_classes))
+        # A rare class may have no training row.
+        probabilities[:, model.classes_] = model.predict_proba(examples.x)
+        return Predictive(probabilities)
+
+    return predict
+
+
+def _regressor(name: str, seed: int) -> Any:
+    from sklearn.linear_model import RidgeCV
+    from sklearn.neural_network import MLPRegressor
+
+    if name == "linear":
+        return RidgeCV(alphas=_PENALTIES)
+    return MLPRegressor(
+        hidden_layer_sizes=(64, 64),
+        early_stopping=True,
+        max_iter=_MAX_EPOCHS,
+        random_state=seed,
+    )
+
+
+def _classifier(name: str, seed: int, y: np.ndarray) -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.neural_network import MLPClassifier
+
+    rarest = min(np.bincount(y)[np.unique(y)])
+    if name == "linear":
+        model = LogisticRegression(max_iter=1000)
+        if rarest < _MIN_ROWS_CV:
+            return model
+        return GridSearchCV(model, {"C": _STRENGTHS}, scoring="neg_log_loss", cv=5)
+    return MLPClassifier(
+        hidden_layer_sizes=(64, 64),
+        early_stopping=rarest >= _MIN_ROWS_EARLY_STOPPING,
+        max_iter=_MAX_EPOCHS,
+        random_state=seed,
+    )

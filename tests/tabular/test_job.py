@@ -7,7 +7,6 @@ import pytest
 
 import bonas
 from bonas.study import StudyError
-from bonas.tabular.families import make_family
 from bonas.tabular.job import (
     N_STAGES,
     Job,
@@ -17,6 +16,7 @@ from bonas.tabular.job import (
     open_study,
     read_job,
 )
+from bonas.tabular.network_families import make_family
 from bonas.tabular.table import digest
 
 SPACE = bonas.Space(a=bonas.Int(1, 9))

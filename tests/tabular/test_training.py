@@ -6,12 +6,17 @@ import pytest
 
 from bonas import nets
 from bonas.tabular import saved_model, scores
-from bonas.tabular.families import MLPFamily, make_family
-from bonas.tabular.reference_models import REFERENCES, reference_predictions
+from bonas.tabular.network_families import MLPFamily, make_family
 from bonas.tabular.scores import Predictive, loss, mixture
 from bonas.tabular.splits import prepare_table
 from bonas.tabular.table import Table
-from bonas.tabular.training import ChosenConfig, Trainer, train_final_ensemble
+from bonas.tabular.training import (
+    REFERENCES,
+    ChosenConfig,
+    Trainer,
+    reference_predictions,
+    train_final_ensemble,
+)
 
 CONFIGS = {
     "mlp": {

@@ -3,8 +3,12 @@
 import jax
 import pytest
 
-from bonas.tabular.families import FAMILIES, make_family
-from bonas.tabular.network_configs import describe_network, hidden_widths
+from bonas.tabular.network_families import (
+    FAMILIES,
+    describe_network,
+    hidden_widths,
+    make_family,
+)
 from bonas.tabular.splits import Size
 
 REGRESSION = Size(300, 10, 1, "regression")

@@ -7,6 +7,7 @@ To add a family, subclass `Family` and list it in `FAMILIES`, and its name with 
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,24 +16,11 @@ from jaxtyping import PRNGKeyArray
 
 from bonas import nets
 from bonas.spaces import Choice, Float, Int, Space
-from bonas.tabular.fold_training import (
-    FoldTraining,
-    Members,
-    Plan,
-    network_params,
-    start_folds,
-    train_folds,
-)
-from bonas.tabular.network_configs import Config, config_architecture
+from bonas.tabular import fold_training, variational_training
 from bonas.tabular.scores import FoldOutputs
 from bonas.tabular.splits import Size
-from bonas.tabular.variational_training import (
-    VariationalTraining,
-    posterior_draws,
-    start_variational,
-    train_variational,
-)
 
+Config = Mapping[str, Any]
 MAX_DEPTH = 3
 # Checkpoints of a training run.
 N_CHECKPOINTS = 20
@@ -119,7 +107,9 @@ class _FoldFamily(Family):
     def _max_width(self) -> int:
         return 64 if self.size.rows < _LARGE_TABLE else 256
 
-    def _plan(self, activations: tuple[str, ...], max_members: int) -> Plan:
+    def _plan(
+        self, activations: tuple[str, ...], max_members: int
+    ) -> fold_training.Plan:
         size = self.size
         shape = nets.Shape(
             size.inputs,
@@ -132,15 +122,15 @@ class _FoldFamily(Family):
         settings = nets.Settings(
             loss=loss, batch=_batch_size(size.rows), max_epochs=self.checkpoints[-1]
         )
-        return Plan(shape, settings, max_members)
+        return fold_training.Plan(shape, settings, max_members)
 
     def train(
-        self, training: FoldTraining, until: int
-    ) -> tuple[FoldTraining, FoldOutputs]:
-        return train_folds(training, until)
+        self, training: fold_training.FoldTraining, until: int
+    ) -> tuple[fold_training.FoldTraining, FoldOutputs]:
+        return fold_training.train_folds(training, until)
 
-    def params(self, training: FoldTraining) -> nets.Params:
-        return network_params(training)
+    def params(self, training: fold_training.FoldTraining) -> nets.Params:
+        return fold_training.network_params(training)
 
 
 class MLPFamily(_FoldFamily):
@@ -172,15 +162,17 @@ class MLPFamily(_FoldFamily):
 
     def start(
         self, key: PRNGKeyArray, config: Config, folds: nets.Examples
-    ) -> FoldTraining:
+    ) -> fold_training.FoldTraining:
         """Initialize one network per fold."""
         plan = self._plan(("relu", "tanh"), max_members=1)
         names = ("learning_rate", "weight_decay", "dropout")
         hyper = nets.Hyperparameters(
             **{name: np.float32(config[name]) for name in names}
         )
-        members = Members(config_architecture(plan.shape, config), hyper, 1)
-        return start_folds(key, plan, members, folds)
+        members = fold_training.Members(
+            config_architecture(plan.shape, config), hyper, 1
+        )
+        return fold_training.start_folds(key, plan, members, folds)
 
 
 class EnsembleFamily(_FoldFamily):
@@ -200,14 +192,14 @@ class EnsembleFamily(_FoldFamily):
 
     def start(
         self, key: PRNGKeyArray, config: Config, folds: nets.Examples
-    ) -> FoldTraining:
+    ) -> fold_training.FoldTraining:
         """Initialize the members of the ensemble on every fold."""
         plan = self._plan(("relu",), max_members=_MAX_MEMBERS)
         hyper = nets.Hyperparameters(learning_rate=np.float32(_ENSEMBLE_LEARNING_RATE))
-        members = Members(
+        members = fold_training.Members(
             config_architecture(plan.shape, config), hyper, config["members"]
         )
-        return start_folds(key, plan, members, folds)
+        return fold_training.start_folds(key, plan, members, folds)
 
 
 class VariationalFamily(Family):
@@ -242,7 +234,7 @@ class VariationalFamily(Family):
 
     def start(
         self, key: PRNGKeyArray, config: Config, folds: nets.Examples
-    ) -> VariationalTraining:
+    ) -> variational_training.VariationalTraining:
         """Initialize the variational posterior of every fold."""
         shape = nets.Shape(
             self.size.inputs,
@@ -259,7 +251,7 @@ class VariationalFamily(Family):
             np.float32(_INITIAL_NOISE),
             np.float32(1.0),
         )
-        return start_variational(
+        return variational_training.start_variational(
             key,
             shape,
             config_architecture(shape, config),
@@ -270,14 +262,14 @@ class VariationalFamily(Family):
         )
 
     def train(
-        self, training: VariationalTraining, until: int
-    ) -> tuple[VariationalTraining, FoldOutputs]:
+        self, training: variational_training.VariationalTraining, until: int
+    ) -> tuple[variational_training.VariationalTraining, FoldOutputs]:
         """Train up to a number of updates."""
-        return train_variational(training, until)
+        return variational_training.train_variational(training, until)
 
-    def params(self, training: VariationalTraining) -> nets.Params:
+    def params(self, training: variational_training.VariationalTraining) -> nets.Params:
         """Draw networks from the posteriors."""
-        return posterior_draws(training)
+        return variational_training.posterior_draws(training)
 
 
 # The families by name.
@@ -310,3 +302,47 @@ def _checkpoints(end: int) -> tuple[int, ...]:
     """Return equidistant checkpoints up to about `end`."""
     step = max(end // N_CHECKPOINTS, 1)
     return tuple(range(step, step * N_CHECKPOINTS + 1, step))
+
+
+# Configurations of any family
+
+
+def hidden_widths(config: Config) -> list[int]:
+    """Return the widths of the hidden layers of a configuration of any family."""
+    if "width" in config:
+        return [config["width"]] * config["depth"]
+    return [config[f"width_{i}"] for i in range(1, config["depth"] + 1)]
+
+
+def activation_name(config: Config) -> str:
+    """Return the activation of the hidden layers; ReLU if the configuration has none."""
+    return config.get("activation", "relu")
+
+
+def describe_network(config: Config) -> str:
+    """Describe the network of a configuration in words, from its depth and widths on."""
+    *others, last = map(str, hidden_widths(config))
+    widths = f"{', '.join(others)} and {last}" if others else last
+    plural = "layer" if config["depth"] == 1 else "layers"
+    layers = (
+        f"{config['depth']} hidden {plural} of {widths} {activation_name(config)} units"
+    )
+    if "members" in config:
+        density = f"{config['density']:.0%}"
+        return f"{config['members']} networks of {layers}, each with {density} of its weights"
+    shown = ("learning_rate", "weight_decay", "dropout", "prior_variance")
+    numbers = [
+        f"{name.replace('_', ' ')} {config[name]:.2g}"
+        for name in shown
+        if name in config
+    ]
+    return ", ".join([layers, *numbers])
+
+
+def config_architecture(shape: nets.Shape, config: Config) -> nets.Architecture:
+    """Create the architecture on the host, because `nets.architecture` compiles once per depth."""
+    widths = np.zeros(shape.depth, np.int32)
+    widths[: config["depth"]] = hidden_widths(config)
+    activation = np.int32(shape.activations.index(activation_name(config)))
+    density = np.float32(config["density"]) if "density" in config else None
+    return nets.Architecture(widths, activation, density)  # type: ignore[arg-type]
