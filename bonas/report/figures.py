@@ -1,5 +1,6 @@
 """The figures of a report, drawn from trials and their space. Text from users is escaped."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -8,6 +9,8 @@ from jaxtyping import Float
 
 from bonas.report.drawing import (
     Panel,
+    Scale,
+    format_value,
     label_text,
     picture,
     rectangle,
@@ -15,10 +18,14 @@ from bonas.report.drawing import (
     shorten,
 )
 from bonas.report.fitted_model import Quantiles, Slice
-from bonas.report.scales import Scale, format_value, parameter_scale, value_scale
-from bonas.spaces import Space
+from bonas.spaces import Parameter, Space
 from bonas.study import TrialRecord
 
+# Values that span at least this ratio are shown on a logarithmic scale.
+_LOG_RATIO = 100.0
+# Values that are this many times farther from the best than 80% of the values are at the edge.
+_OUTLIER_RATIO = 5.0
+_LARGEST = 1e280  # values beyond are drawn at the edge: the length of an axis is finite
 # Learning curves: the curves that are shown, and the points of each.
 _MAX_CURVES = 100
 _MAX_STEPS = 60
@@ -39,6 +46,37 @@ def count_outside(trials: Sequence[TrialRecord], scale: Scale) -> int:
 def trial_title(trial: TrialRecord) -> str:
     """Return the title of a mark: the number and value of its trial."""
     return f"trial {trial.number}: {format_value(value_of(trial))}"
+
+
+def parameter_scale(parameter: Parameter) -> Scale:
+    """Return the axis of a parameter."""
+    if parameter.choices:
+        return Scale(0.0, 1.0, options=parameter.choices)
+    whole = parameter.size < math.inf
+    return Scale(float(parameter.low), float(parameter.high), parameter.log, whole)
+
+
+def value_scale(values: Sequence[float], sign: float) -> Scale:
+    """Return the axis of trial values.
+
+    It is logarithmic if the values span decades, and does not extend to a few very bad values.
+
+    Args:
+        values: The values.
+        sign: 1 if low values are good, -1 if high values are.
+    """
+    values = np.clip(values, -_LARGEST, _LARGEST).tolist()
+    low = min(values)
+    high = max(values)
+    if low > 0.0 and high / low > _LOG_RATIO:
+        room = math.exp(0.04 * (math.log(high) - math.log(low)))
+        return Scale(low / room or low, high * room, log=True)
+    costs = np.sort(sign * np.asarray(values))
+    end = costs[0] + 2.0 * (costs[int(0.8 * (len(costs) - 1))] - costs[0])
+    if costs[-1] - costs[0] > _OUTLIER_RATIO / 2.0 * (end - costs[0]) > 0.0:
+        low, high = sorted((sign * costs[0], sign * end))
+    room = 0.05 * (high - low) or 0.05 * abs(low) or 1.0
+    return Scale(low - room, high + room)
 
 
 def progress(

@@ -6,6 +6,7 @@ from bonas.report.drawing import (
     LETTER_WIDTH,
     WIDE,
     Point,
+    Scale,
     faint_group,
     label_text,
     path,
@@ -13,8 +14,7 @@ from bonas.report.drawing import (
     responsive,
     shorten,
 )
-from bonas.report.figures import trial_title, value_of
-from bonas.report.scales import Scale, parameter_scale
+from bonas.report.figures import parameter_scale, trial_title, value_of
 from bonas.spaces import Space
 from bonas.study import TrialRecord
 

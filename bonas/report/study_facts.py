@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bonas.report.figures import value_of
+from bonas.report.drawing import Scale
+from bonas.report.figures import value_of, value_scale
 from bonas.report.fitted_model import MIN_TRIALS, FittedModel, fit_model
-from bonas.report.scales import Scale, value_scale
 from bonas.study import DIRECTIONS, Study, TrialRecord, is_restorable, space_to_json
 from bonas.tabular import RESULT_NOTE, SCORE_NAMES, is_partial, merge_parts
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from bonas.report.scales import format_value
+from bonas.report.drawing import format_value
 from bonas.report.study_facts import StudyFacts, Subject
 from bonas.spaces import Space
 from bonas.study import TrialRecord

@@ -1,5 +1,6 @@
 """Figures: the trials that they show and leave out."""
 
+import math
 import re
 from dataclasses import replace
 
@@ -8,7 +9,8 @@ import pytest
 
 import bonas
 from bonas.report import figures, parallel_coordinates
-from bonas.report.scales import value_scale
+from bonas.report.drawing import Panel, Scale
+from bonas.report.figures import parameter_scale, value_scale
 from bonas.report.study_facts import Subject
 from bonas.report.text_sections import trial_table
 from bonas.study import TrialRecord
@@ -176,3 +178,35 @@ def test_the_report_of_a_thousand_trials_is_small():
         trial_table(records, space, Subject()),
     ]
     assert sum(map(len, drawn)) < 2_500_000
+
+
+# Axes
+
+
+def test_the_axis_of_a_parameter_is_its_range():
+    assert parameter_scale(bonas.Int(4, 64, log=True)) == Scale(
+        4.0, 64.0, log=True, whole=True
+    )
+    assert parameter_scale(bonas.Choice("a", "b")).options == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-1.7e308, 1e300, 1.7e308],
+        [1.6e308, 1.7e308],
+        [-1.7e308, -1.6e308],
+        [5e-324, 1.0, 1.7e308],
+        [-1e-320, 3e-324],
+    ],
+)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.filterwarnings("error")
+def test_the_axis_of_extreme_values_is_finite(values, sign):
+    scale = value_scale(values, sign)
+    assert math.isfinite(scale.high - scale.low)
+    places = [scale.place(value) for value in values]
+    assert places == sorted(places)
+    assert 0.0 <= places[0] <= places[-1] <= 1.0
+    assert scale.ticks(5)
+    Panel(scale, scale).dots([(value, value) for value in values], "dot")
