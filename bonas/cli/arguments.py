@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from bonas import __version__
 from bonas.cli.commands import predict, report, resume, search
-from bonas.cli.interrupts import handle_interrupts
-from bonas.cli.run_search import DEFAULT_TRIALS, INTERRUPTED
+from bonas.cli.run_search import DEFAULT_TRIALS, INTERRUPTED, handle_interrupts
 
 # Exit code of a user error, the same as in argparse.
 USER_ERROR = 2
@@ -28,21 +27,20 @@ examples:
   bonas predict houses.db new.csv --out predictions.csv
   bonas report houses.db                        write houses.html
 """
-# The names of `tabular.FAMILIES` and `problems.datasets.SKLEARN_SETS`, repeated here because the
-# help must not load their modules.
+# The names of `tabular.FAMILIES`, repeated here because the help must not load that module.
 FAMILIES = {
     "mlp": "multilayer perceptrons (default)",
     "ensemble": "averages of sparse networks",
     "bnn": "variational Bayesian networks, for regression",
 }
-SKLEARN_SETS = ("diabetes", "digits", "breast_cancer", "wine", "iris")
-_SEARCH = f"""
+_SEARCH = """
 Search for a neural network that predicts one column of a table from the others.
 
-DATA is a .csv, .parquet or .npz file (arrays X and y), or one of scikit-learn's data sets:
-{", ".join(SKLEARN_SETS)}. Text columns are one-hot encoded. One row in five is
-held out as the test set, which the search never uses. With fewer than 2000 other rows, the search
-uses five-fold cross-validation. Up to five of the best networks are saved as an ensemble.
+DATA is a .csv, .parquet or .npz file (arrays X and y), or the name of one of scikit-learn's data
+sets, such as diabetes or wine; for an unknown name, the error lists all. Text columns are one-hot
+encoded. One row in five is held out as the test set, which the search never uses. With fewer than
+2000 other rows, the search uses five-fold cross-validation. Up to five of the best networks are
+saved as an ensemble.
 """
 _RESUME = """
 Continue an interrupted search. It proposes the same configurations as without the interruption. If

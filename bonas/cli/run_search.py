@@ -1,12 +1,16 @@
-"""Run a new or resumed search from the command line, and print its result."""
+"""Run a new or resumed search from the command line, and print its result; handle Ctrl-C."""
 
 import argparse
 import json
+import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -257,3 +261,26 @@ def _update_report(study: "Study", network: Path) -> tuple[Path, str]:
     except OSError as error:  # show the result in any case
         return page, f"{page}: {error.strerror}"
     return page, ""
+
+
+# Ctrl-C, also inside a callback of JAX
+
+
+def handle_interrupts() -> None:
+    """Install a handler for Ctrl-C, in the main thread and unless the caller has installed one."""
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not inside JAX's garbage-collection callback.
+
+    An exception in that callback is ignored, so the signal is sent again a moment later.
+    """
+    while frame is not None:
+        if frame.f_code.co_name == "_xla_gc_callback":
+            threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt

@@ -1,9 +1,12 @@
-"""The progress of a search in words, and the connection to a cluster."""
+"""The progress of a search in words, the connection to a cluster, and Ctrl-C."""
+
+import signal
+import time
 
 import pytest
 
 import bonas
-from bonas.cli.run_search import cluster, count_done, progress_text
+from bonas.cli.run_search import cluster, count_done, interrupt, progress_text
 from bonas.search import random
 from bonas.tabular import Job
 
@@ -46,3 +49,19 @@ def test_a_failed_connection_has_a_reason(monkeypatch, message, words):
     expected = pytest.raises(ValueError, match=f"--scheduler tcp://a:1: {words}$")
     with expected, cluster("tcp://a:1"):
         pass
+
+
+def test_an_interrupt_in_a_callback_of_jax_is_raised_later():
+    """An exception in JAX's garbage-collection callback is ignored."""
+
+    def _xla_gc_callback():
+        signal.raise_signal(signal.SIGINT)
+        return "not interrupted"
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        assert _xla_gc_callback() == "not interrupted"
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(30.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
