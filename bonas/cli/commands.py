@@ -5,16 +5,18 @@ Heavy modules are imported inside the functions, so that `bonas --help` does not
 """
 
 import argparse
+import csv
 import os
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bonas.cli.run_search import DEFAULT_TRIALS, cluster, run_search, show_complete
 
 if TYPE_CHECKING:
-    from bonas.tabular import Job
+    from bonas.tabular import Job, Predictions, SavedModel
 
 # Evolution starts with a random population of a quarter of the trials, but at least this many.
 _MIN_POPULATION = 5
@@ -96,7 +98,7 @@ def resume(args: argparse.Namespace) -> int:
 def predict(args: argparse.Namespace) -> int:
     """Predict new rows with the saved networks."""
     from bonas.study import Database
-    from bonas.tabular import load, write_predictions
+    from bonas.tabular import load
 
     inputs = (Path(args.new).resolve(), args.study.resolve())
     if args.out and args.out.exists() and args.out.resolve() in inputs:
@@ -128,6 +130,60 @@ def report(args: argparse.Namespace) -> int:
     with Study(args.study) as study:
         print(write_report(study, args.out or args.study.with_suffix(".html")))
     return 0
+
+
+# Predictions as CSV
+
+
+def write_predictions(
+    path: Path | None, model: "SavedModel", predictions: "Predictions"
+) -> None:
+    """Write predictions as CSV, one line per row, numbered from 1.
+
+    The columns are the row number, the value, and its standard deviation or the probability of
+    each class.
+
+    Args:
+        path: The file to write; None: standard output.
+        model: The model that made the predictions.
+        predictions: The predictions.
+    """
+    target = model.columns.target
+    number_column = "row" if target != "row" else "row_number"
+    header, rows = _prediction_cells(model, predictions)
+    lines: list[list[Any]] = [[number_column, *header]]
+    lines += [[i, *row] for i, row in enumerate(rows, start=1)]
+    if path is None:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+
+
+def _prediction_cells(
+    model: "SavedModel", predictions: "Predictions"
+) -> tuple[list[str], list[list[str]]]:
+    target = model.columns.target
+    if predictions.probabilities is None:
+        pairs = zip(predictions.value, predictions.std, strict=True)  # type: ignore[arg-type]
+        return [target, f"{target}_std"], [
+            [f"{value:.7g}", f"{std:.7g}"] for value, std in pairs
+        ]
+    header = [target, *(f"probability={name}" for name in model.classes)]
+    pairs = zip(predictions.value, predictions.probabilities, strict=True)
+    return header, [[value, *(f"{p:.6f}" for p in shares)] for value, shares in pairs]
+
+
+def replace_predictions(out: Path, content: bytes) -> None:
+    """Write predictions to a file that is new, empty, or contains predictions with this header."""
+    if out.is_file():
+        with out.open("rb") as file:
+            header = file.readline()
+        if header.strip() not in (b"", content.partition(b"\n")[0].strip()):
+            raise ValueError(
+                f"--out {out} exists and does not contain predictions; choose another path"
+            )
+    out.write_bytes(content)
 
 
 # Checks
@@ -170,18 +226,6 @@ def check_study_path(path: Path, data: Path) -> None:
             "choose another path with --study FILE"
         )
     check_report_path(path.with_suffix(".html"), path)
-
-
-def replace_predictions(out: Path, content: bytes) -> None:
-    """Write predictions to a file that is new, empty, or contains predictions with this header."""
-    if out.is_file():
-        with out.open("rb") as file:
-            header = file.readline()
-        if header.strip() not in (b"", content.partition(b"\n")[0].strip()):
-            raise ValueError(
-                f"--out {out} exists and does not contain predictions; choose another path"
-            )
-    out.write_bytes(content)
 
 
 def _is_same_file(one: Path, other: Path) -> bool:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bonas.tabular.job import read_job as read_job
     from bonas.tabular.network_families import FAMILIES as FAMILIES
     from bonas.tabular.network_families import Family as Family
-    from bonas.tabular.network_file import load as load
-    from bonas.tabular.network_file import model_path as model_path
     from bonas.tabular.objectives import Objective as Objective
     from bonas.tabular.objectives import StageObjective as StageObjective
     from bonas.tabular.objectives import count_idle_trials as count_idle_trials
@@ -37,8 +35,10 @@ if TYPE_CHECKING:
     from bonas.tabular.result import format_number as format_number
     from bonas.tabular.result import result_lines as result_lines
     from bonas.tabular.result import stored_result as stored_result
+    from bonas.tabular.saved_model import Predictions as Predictions
     from bonas.tabular.saved_model import SavedModel as SavedModel
-    from bonas.tabular.saved_model import write_predictions as write_predictions
+    from bonas.tabular.saved_model import load as load
+    from bonas.tabular.saved_model import model_path as model_path
     from bonas.tabular.scores import SCORE_NAMES as SCORE_NAMES
     from bonas.tabular.splits import PreparedTable as PreparedTable
     from bonas.tabular.splits import prepare_table as prepare_table
@@ -59,7 +59,6 @@ _EXPORTS = {
         "read_job",
     ),
     "network_families": ("FAMILIES", "Family"),
-    "network_file": ("load", "model_path"),
     "objectives": (
         "Objective",
         "StageObjective",
@@ -80,7 +79,7 @@ _EXPORTS = {
         "result_lines",
         "stored_result",
     ),
-    "saved_model": ("SavedModel", "write_predictions"),
+    "saved_model": ("Predictions", "SavedModel", "load", "model_path"),
     "scores": ("SCORE_NAMES",),
     "splits": ("PreparedTable", "prepare_table"),
     "table": ("Table", "digest", "read_table"),

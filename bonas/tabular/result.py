@@ -13,9 +13,8 @@ from bonas.tabular import scores
 from bonas.tabular.columns import Columns
 from bonas.tabular.job import Job, job_trainer
 from bonas.tabular.network_families import describe_network
-from bonas.tabular.network_file import model_path, save
 from bonas.tabular.objectives import best_configurations
-from bonas.tabular.saved_model import SavedModel, predict_groups
+from bonas.tabular.saved_model import SavedModel, model_path, predict_groups, save
 from bonas.tabular.scores import SCORE_NAMES, Predictive
 from bonas.tabular.training import (
     REFERENCE_NAMES,

@@ -1,12 +1,13 @@
-"""The networks of a search, and their predictions, which need only NumPy.
+"""The networks of a search: their predictions, which need only NumPy, and their file.
 
-A Bayesian network is represented by draws from its posterior.
+A Bayesian network is represented by draws from its posterior. The npz file contains plain arrays
+and JSON, so that loading it cannot run code.
 """
 
-import csv
+import json
 import os
-import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from bonas.nets import Params
-from bonas.problems.examples import Scaling, Task, unscale
+from bonas.problems.examples import TASKS, Scaling, Task, unscale
+from bonas.problems.npz_files import load_npz
 from bonas.tabular.columns import Columns, Unseen, encode_inputs
 from bonas.tabular.scores import Predictive, average_networks, concatenate
 from bonas.tabular.table import read_table, table_from_rows
@@ -26,6 +28,12 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda z: np.maximum(z, 0.0),
     "tanh": np.tanh,
 }
+
+# The version of the format of the file.
+SCHEMA = 1
+_MOST_LAYERS = 1000
+_LARGEST = float(np.finfo(np.float32).max)
+_SQLITE_HEADER = b"SQLite format 3\0"
 
 
 class NetworkGroup(NamedTuple):
@@ -165,43 +173,170 @@ def unpad_layers(
     return tuple(kernels), tuple(biases)
 
 
-# Predictions as CSV
+# The file
 
 
-def write_predictions(
-    path: Path | None, model: SavedModel, predictions: Predictions
-) -> None:
-    """Write predictions as CSV, one line per row, numbered from 1.
+def model_path(study: str | os.PathLike) -> Path:
+    """Return the path of the networks of a study, which is next to the study."""
+    return Path(study).with_suffix(".network.npz")
 
-    The columns are the row number, the value, and its standard deviation or the probability of
-    each class.
+
+def save(path: Path, model: SavedModel) -> None:
+    """Write the networks to a file atomically."""
+    arrays: dict[str, np.ndarray] = {}
+    groups = []
+    for i, group in enumerate(model.groups):
+        arrays |= {
+            f"{i}/kernel/{layer}": kernel for layer, kernel in enumerate(group.kernels)
+        }
+        arrays |= {f"{i}/bias/{layer}": bias for layer, bias in enumerate(group.biases)}
+        arrays |= {
+            f"{i}/x_center": group.scaling.x_center,
+            f"{i}/x_scale": group.scaling.x_scale,
+        }
+        groups.append(
+            {
+                "activation": group.activation,
+                "layers": len(group.kernels),
+                "noise": group.noise,
+                "y_center": group.scaling.y_center,
+                "y_scale": group.scaling.y_scale,
+            }
+        )
+    head = {
+        "schema": SCHEMA,
+        "about": model.about,
+        "columns": model.columns.to_json(),
+        "groups": groups,
+    }
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            np.savez_compressed(
+                file, head=np.array(json.dumps(head)), allow_pickle=False, **arrays
+            )
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(study: str | os.PathLike) -> SavedModel:
+    """Load the networks of a search.
 
     Args:
-        path: The file to write; None: standard output.
-        model: The model that made the predictions.
-        predictions: The predictions.
+        study: The path of a study, or of its .network.npz file. The file contains only numbers
+            and JSON, and pickled objects are rejected, so an untrusted file cannot run code.
     """
-    target = model.columns.target
-    number_column = "row" if target != "row" else "row_number"
-    header, rows = _prediction_cells(model, predictions)
-    lines: list[list[Any]] = [[number_column, *header]]
-    lines += [[i, *row] for i, row in enumerate(rows, start=1)]
-    if path is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
-        return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(lines)
+    path = _find_model(Path(study))
+    try:
+        head = json.loads(str(load_npz(path, ("head",))["head"]))
+        if head["schema"] != SCHEMA:
+            raise ValueError(f"expected schema {SCHEMA}; got {head['schema']}")
+        columns = Columns.from_json(head["columns"])
+        _check_columns(columns)
+        groups = [_load_group(path, i, entry) for i, entry in enumerate(head["groups"])]
+        _check_shapes(columns, groups)
+        return SavedModel(dict(head["about"]), columns, groups)
+    except (AttributeError, LookupError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{path} is not a network file of bonas: {error!r}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a network file of bonas: {error}") from error
 
 
-def _prediction_cells(
-    model: SavedModel, predictions: Predictions
-) -> tuple[list[str], list[list[str]]]:
-    target = model.columns.target
-    if predictions.probabilities is None:
-        pairs = zip(predictions.value, predictions.std, strict=True)  # type: ignore[arg-type]
-        return [target, f"{target}_std"], [
-            [f"{value:.7g}", f"{std:.7g}"] for value, std in pairs
+def _find_model(path: Path) -> Path:
+    """Return the network file of a study, or the path itself if it is one."""
+    if path.name.endswith(".npz"):
+        found = path
+    else:
+        found = model_path(path)
+        if not _may_be_study(path):
+            raise ValueError(
+                f"{path} is not a study; expected a study file or {found.name}"
+            )
+    if found.is_file():
+        return found
+    if path.is_file():
+        why = f"the search is not complete. To continue: bonas resume {path}"
+    else:
+        why = f"and there is no study {path}"
+    raise FileNotFoundError(f"{found} does not exist: {why}")
+
+
+def _may_be_study(path: Path) -> bool:
+    """Return whether a path may be a study: an SQLite file, an empty file or a missing one."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE_HEADER)) in (_SQLITE_HEADER, b"")
+
+
+def _load_group(path: Path, i: int, entry: dict[str, Any]) -> NetworkGroup:
+    layers = int(entry["layers"])
+    if not 1 <= layers <= _MOST_LAYERS:
+        raise ValueError(f"a network has {entry['layers']} layers")
+    kernel_names = [f"{i}/kernel/{layer}" for layer in range(layers)]
+    bias_names = [f"{i}/bias/{layer}" for layer in range(layers)]
+    # the spelling in older files
+    center = "center" if "y_center" in entry else "centre"
+    arrays = load_npz(
+        path, (*kernel_names, *bias_names, f"{i}/x_{center}", f"{i}/x_scale")
+    )
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiu" or not (abs(array) <= _LARGEST).all():
+            raise ValueError(f"{name!r} must be an array of float32 numbers")
+    numbers = [float(entry[name]) for name in (f"y_{center}", "y_scale", "noise")]
+    if not max(map(abs, numbers)) <= _LARGEST or numbers[2] < 0.0:
+        raise ValueError(f"a group has the scales and the noise {numbers}")
+    if not (arrays[f"{i}/x_scale"] > 0.0).all():
+        raise ValueError(f"'{i}/x_scale' must be positive")
+    if entry["activation"] not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {entry['activation']!r}")
+    return NetworkGroup(
+        kernels=tuple(arrays[name] for name in kernel_names),
+        biases=tuple(arrays[name] for name in bias_names),
+        activation=entry["activation"],
+        scaling=Scaling(
+            arrays[f"{i}/x_{center}"],
+            arrays[f"{i}/x_scale"],
+            *numbers[:2],
+        ),
+        noise=numbers[2],
+    )
+
+
+def _check_columns(columns: Columns) -> None:
+    """Raise a ValueError unless names are strings and fill values fit their columns."""
+    texts = [columns.target, *columns.classes, *columns.unused]
+    for column in columns.inputs:
+        texts += [column.name, *column.categories]
+        kinds = (str,) if column.categories else (int, float)
+        if column.fill is not None and not isinstance(column.fill, kinds):
+            raise ValueError(f"column {column.name!r} has the fill {column.fill!r}")
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("expected the names of columns and categories to be strings")
+    if columns.task not in TASKS or (columns.task == TASKS[1]) != bool(columns.classes):
+        raise ValueError(
+            f"the task {columns.task!r} has {len(columns.classes)} classes"
+        )
+
+
+def _check_shapes(columns: Columns, groups: Sequence[NetworkGroup]) -> None:
+    d = len(columns.names)
+    n_outputs = max(len(columns.classes), 1)
+    if not groups:
+        raise ValueError("it contains no networks")
+    for group in groups:
+        if min(array.ndim for array in (*group.kernels, *group.biases)) < 1:
+            raise ValueError("an array has no axis")
+        s = len(group.biases[-1])
+        sizes = [d, *(kernel.shape[-1] for kernel in group.kernels)]
+        fits = [kernel.shape for kernel in group.kernels] == [
+            (s, *pair) for pair in pairwise(sizes)
         ]
-    header = [target, *(f"probability={name}" for name in model.classes)]
-    pairs = zip(predictions.value, predictions.probabilities, strict=True)
-    return header, [[value, *(f"{p:.6f}" for p in shares)] for value, shares in pairs]
+        fits &= [bias.shape for bias in group.biases] == [
+            (s, size) for size in sizes[1:]
+        ]
+        fits &= sizes[-1] == n_outputs
+        fits &= group.scaling.x_center.shape == group.scaling.x_scale.shape == (d,)
+        if not fits:
+            raise ValueError("the shapes of its arrays do not match")

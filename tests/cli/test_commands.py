@@ -17,6 +17,7 @@ import bonas
 from bonas.cli import arguments, commands
 from bonas.problems.examples import Examples, split_rows
 from bonas.report import check_report_path
+from bonas.tabular import Column, Columns, Predictions, SavedModel
 
 
 @pytest.fixture
@@ -448,3 +449,35 @@ def test_predictions_do_not_replace_those_of_another_target(tmp_path):
     with pytest.raises(ValueError, match="exists and does not contain predictions"):
         commands.replace_predictions(tmp_path / "y.csv", b"row,z\n1,3\n")
     assert (tmp_path / "y.csv").read_bytes() == b"row,y\n1,3\n"
+
+
+# Predictions as CSV
+
+VALUES = Predictions(np.array([1.5, -2.0]), np.array([0.25, 1.0]), None)
+CLASSES = Predictions(np.array(["b", "a"]), None, np.array([[0.25, 0.75], [1.0, 0.0]]))
+
+
+def empty_model(target, classes=()):
+    task = "classification" if classes else "regression"
+    return SavedModel({}, Columns(target, task, classes, (Column("x"),)), ())
+
+
+@pytest.mark.parametrize(
+    ("model", "predictions", "text"),
+    [
+        (empty_model("y"), VALUES, "row,y,y_std\n1,1.5,0.25\n2,-2,1\n"),
+        (
+            empty_model("y", ("a", "b")),
+            CLASSES,
+            "row,y,probability=a,probability=b\n1,b,0.250000,0.750000\n2,a,1.000000,0.000000\n",
+        ),
+        (empty_model("row"), VALUES, "row_number,row,row_std\n1,1.5,0.25\n2,-2,1\n"),
+    ],
+)
+def test_rows_are_numbered_from_one_in_a_file_and_in_the_terminal(
+    tmp_path, capsys, model, predictions, text
+):
+    commands.write_predictions(tmp_path / "predictions.csv", model, predictions)
+    commands.write_predictions(None, model, predictions)
+    assert (tmp_path / "predictions.csv").read_text() == text
+    assert capsys.readouterr().out == text
