@@ -1,4 +1,7 @@
-"""Records of the trials of a study, of its events and of the position of its search."""
+"""Records of the trials of a study, of its events and of the position of its search.
+
+Records of trials can be converted to a DataFrame or a CSV file.
+"""
 
 import csv
 import os

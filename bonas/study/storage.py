@@ -15,11 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bonas.study.database import Database
-from bonas.study.records import (
-    NewTrial,
-    SearchPosition,
-    TrialRecord,
-)
+from bonas.study.records import NewTrial, SearchPosition, TrialRecord
 from bonas.study.stored_trials import (
     LARGEST,
     LATEST,
@@ -37,7 +33,7 @@ _TOKEN = secrets.token_hex(4)
 # The exact condition of the index of open trials. SQLite uses the index only for queries with this
 # condition; other queries read every trial.
 _OPEN = "state IN ('waiting', 'running')"
-# Store the outcome of an open trial, unless it or the last order of a trial is damaged.
+# Store the outcome of an open trial, unless the columns that this reads are damaged.
 _FINISH = f"""
     UPDATE trial SET state = :state, value = :value, error = :error, traceback = :traceback,
         cost = coalesce(:cost, max(:now - asked_time, 0.0)), end_time = :now,
