@@ -9,9 +9,9 @@ from bonas.curves.curve_model import PartialCurves as PartialCurves
 from bonas.curves.curve_runs import CurveHistory as CurveHistory
 from bonas.curves.curve_runs import run_curves as run_curves
 from bonas.curves.curve_runs import run_curves_many as run_curves_many
-from bonas.curves.final_value import GPARState as GPARState
-from bonas.curves.final_value import GPARSurrogate as GPARSurrogate
-from bonas.curves.final_value import gpar_surrogate as gpar_surrogate
+from bonas.curves.final_value_gpar import GPARState as GPARState
+from bonas.curves.final_value_gpar import GPARSurrogate as GPARSurrogate
+from bonas.curves.final_value_gpar import gpar_surrogate as gpar_surrogate
 from bonas.curves.freeze_thaw_gp import FreezeThaw as FreezeThaw
 from bonas.curves.freeze_thaw_gp import FreezeThawState as FreezeThawState
 from bonas.curves.freeze_thaw_gp import freeze_thaw as freeze_thaw

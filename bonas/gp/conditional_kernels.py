@@ -30,9 +30,9 @@ from bonas.gp.active_functions import (
     evaluate_active,
     resolve_function,
 )
+from bonas.gp.default_kernels import matern52
 from bonas.gp.kernel import Kernel, Params, Prior, check_kernel, gram
 from bonas.gp.one_hot_columns import check_width, indicator_of
-from bonas.gp.stationary_kernels import matern52
 from bonas.spaces import Space
 
 Active: TypeAlias = Space | ActiveFunction

@@ -20,9 +20,9 @@ from bonas.gp.conditional_kernels import (
     check_unit_cube,
     resolve_active,
 )
+from bonas.gp.default_kernels import matern52
 from bonas.gp.kernel import Kernel, Params, check_kernel, gram
 from bonas.gp.one_hot_columns import without_order
-from bonas.gp.stationary_kernels import matern52
 from bonas.spaces import Space
 
 _PATTERN = (

@@ -16,8 +16,8 @@ from jaxtyping import Array, PRNGKeyArray
 from numpyro.distributions import constraints
 
 from bonas.gp.conditional_kernels import Middle as Middle
+from bonas.gp.default_kernels import log_normal as log_normal
 from bonas.gp.hyperparameters import log_normal_noise as log_normal_noise
-from bonas.gp.stationary_kernels import log_normal as log_normal
 
 Priors = dict[str, dist.Distribution]
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array
 
+from bonas.gp.default_kernels import Stationary, matern52_profile
 from bonas.gp.kernel import Kernel, Params
-from bonas.gp.stationary_kernels import Stationary, matern52_profile
 from bonas.linalg import safe_sqrt
 
 

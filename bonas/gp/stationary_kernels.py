@@ -1,118 +1,115 @@
-"""Stationary kernels: their form, Matérn 5/2, and its blend with the squared exponential."""
+"""Other stationary kernels: squared exponential, Matérn 1/2 and 3/2, rational quadratic."""
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array
 
-from bonas.distances import squared_distances
+from bonas.gp import priors
+from bonas.gp.default_kernels import Stationary
 from bonas.gp.kernel import Kernel, Params, Prior, check_prior
 from bonas.linalg import safe_sqrt
 
-# (params, squared distances of any shape) -> correlations
-Profile = Callable[[Params, Array], Array]
+# Profiles. The Matérn ones have custom derivatives, since naive ones are 0/0 at coincident points.
 
 
-def scaled(params: Params, x: Array) -> Array:
-    """Divide each column by its length scale, or by a single length scale for all columns."""
-    lengthscale: Array = params["lengthscale"]
-    return x / lengthscale
+def se_profile(params: Params, r2: Array) -> Array:
+    """Return exp(−r²/2), the squared-exponential profile."""
+    return jnp.exp(-0.5 * r2)
 
 
-@dataclass(frozen=True)
-class Stationary(Kernel):
-    """A kernel variance · profile(‖embed(a) − embed(b)‖²).
-
-    Attributes:
-        scale_prior: Prior of the variance and of the parameters of `embed`.
-        profile: Correlation as a function of the squared distance.
-        profile_prior: Prior of the parameters of the profile.
-        embed: Function (params, x (d,)) -> features.
-    """
-
-    scale_prior: Prior
-    profile: Profile
-    profile_prior: Callable[[], Params] = dict
-    embed: Callable[[Params, Array], Array] = scaled
-
-    one_hot = True
-
-    def prior(self, d: int) -> Params:
-        return {**self.scale_prior(d), **self.profile_prior()}
-
-    def value(self, params: Params, a: Array, b: Array) -> Array:
-        difference = self.embed(params, a) - self.embed(params, b)
-        variance: Array = params["variance"]
-        return variance * self.profile(params, difference @ difference)
-
-    def gram(self, params: Params, a: Array, b: Array) -> Array:
-        variance: Array = params["variance"]
-        rows = jax.vmap(partial(self.embed, params))
-        return variance * self.profile(params, squared_distances(rows(a), rows(b)))
+def rq_profile(params: Params, r2: Array) -> Array:
+    """Return (1 + r²/2α)^−α, the rational quadratic profile."""
+    return jnp.exp(-params["alpha"] * jnp.log1p(0.5 * r2 / params["alpha"]))
 
 
 @jax.custom_jvp
-def _matern52(r2: Array) -> Array:
-    r = safe_sqrt(5.0 * r2)
-    return (1.0 + r + r * r / 3.0) * jnp.exp(-r)
+def _matern12(r2: Array) -> Array:
+    return jnp.exp(-safe_sqrt(r2))
 
 
-@_matern52.defjvp
-def _matern52_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    r = safe_sqrt(5.0 * primals[0])
+@_matern12.defjvp
+def _matern12_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """Return −exp(−r)/2r, set to 0 where r is rounding error (below 4e-10 in float64).
+
+    The limit depends on the direction. A compiler may compute r = 1e-17 in one copy of this and 0
+    in another (see `safe_sqrt`); both must give 0.
+    """
+    r2 = primals[0]
+    r = safe_sqrt(r2)
+    value = jnp.exp(-r)
+    smallest = jnp.finfo(r2.dtype).eps ** 1.2
+    return value, -0.5 * value * r / jnp.maximum(r2, smallest) * tangents[0]
+
+
+@jax.custom_jvp
+def _matern32(r2: Array) -> Array:
+    r = safe_sqrt(3.0 * r2)
+    return (1.0 + r) * jnp.exp(-r)
+
+
+@_matern32.defjvp
+def _matern32_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    r = safe_sqrt(3.0 * primals[0])
     decay = jnp.exp(-r)
-    return (1.0 + r + r * r / 3.0) * decay, -5.0 / 6.0 * (1.0 + r) * decay * tangents[0]
+    return (1.0 + r) * decay, -1.5 * decay * tangents[0]
 
 
-def matern52_profile(params: Params, r2: Array) -> Array:
-    """Return (1 + √5 r + 5r²/3) exp(−√5 r), the Matérn 5/2 profile.
-
-    Wilton 2020, eq. 8, with its bracket corrected.
-    """
-    return _matern52(r2)
+def matern12_profile(params: Params, r2: Array) -> Array:
+    """Return exp(−r), the Matérn 1/2 profile."""
+    return _matern12(r2)
 
 
-def blend_profile(params: Params, r2: Array) -> Array:
-    """Return share · exp(−r²/2) + (1 − share) · the Matérn 5/2 profile."""
-    share: Array = params["share"]
-    return share * jnp.exp(-0.5 * r2) + (1.0 - share) * _matern52(r2)
+def matern32_profile(params: Params, r2: Array) -> Array:
+    """Return (1 + √3 r) exp(−√3 r), the Matérn 3/2 profile."""
+    return _matern32(r2)
 
 
-def log_normal(d: int) -> Params:
-    """Return weakly informative priors: length scales around √d/2, variance around 1.
-
-    Distances in the unit cube grow like √d.
-    """
-    return {
-        "variance": dist.LogNormal(0.0, 1.0),
-        "lengthscale": dist.LogNormal(math.log(0.5) + 0.5 * math.log(d), 1.0).expand(
-            [d]
-        ),
-    }
+# Constructors. `prior` is a function of the number of columns to {name: NumPyro distribution}.
 
 
-def matern52(prior: Prior = log_normal) -> Kernel:
-    """Create the Matérn 5/2 kernel variance · (1 + √5 r + 5r²/3) exp(−√5 r)."""
-    check_prior(prior)
-    return Stationary(prior, matern52_profile)
+def se(prior: Prior = priors.log_normal) -> Kernel:
+    """Create the squared-exponential kernel variance · exp(−r²/2), r² = Σ (Δx_i / lengthscale_i)².
 
-
-def _share_prior() -> Params:
-    return {"share": dist.Uniform(0.0, 1.0)}
-
-
-def blend(prior: Prior = log_normal) -> Kernel:
-    """Create a mixture of the squared-exponential and Matérn 5/2 kernels, with inferred weights.
-
-    variance · (share · se + (1 − share) · matern52), with a share between 0 and 1.
-
-    A function smoother than Matérn 5/2 assumes is learned from far fewer points, and a rough one is
-    not mistaken for smooth.
+    Twist, eq. 26; Wilton 2020.
     """
     check_prior(prior)
-    return Stationary(prior, blend_profile, _share_prior)
+    return Stationary(prior, se_profile)
+
+
+@dataclass(frozen=True)
+class PointwiseStationary(Stationary):
+    """A stationary kernel without a matrix form."""
+
+    gram = None  # type: ignore[assignment]
+
+
+def matern12(prior: Prior = priors.log_normal) -> Kernel:
+    """Create the Matérn 1/2 kernel variance · exp(−r), of continuous functions.
+
+    It has no matrix form: because of its slope at r = 0, rounding errors of matrix products would
+    become gradients of order 1.
+    """
+    check_prior(prior)
+    return PointwiseStationary(prior, matern12_profile)
+
+
+def matern32(prior: Prior = priors.log_normal) -> Kernel:
+    """Create the Matérn 3/2 kernel variance · (1 + √3 r) exp(−√3 r), once differentiable."""
+    check_prior(prior)
+    return Stationary(prior, matern32_profile)
+
+
+def _alpha_prior() -> Params:
+    return {"alpha": dist.LogNormal(0.0, 1.0)}
+
+
+def rq(prior: Prior = priors.log_normal) -> Kernel:
+    """Create the rational quadratic kernel variance · (1 + r²/2α)^−α.
+
+    It is a mixture of squared exponentials with different length scales.
+    """
+    check_prior(prior)
+    return Stationary(prior, rq_profile, _alpha_prior)

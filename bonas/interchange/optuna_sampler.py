@@ -16,7 +16,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.search_space import IntersectionSearchSpace
 from optuna.trial import FrozenTrial, TrialState
 
-from bonas.interchange.distributions import (
+from bonas.interchange.optuna_distributions import (
     to_bonas_value,
     to_distribution,
     to_optuna_value,

@@ -89,7 +89,7 @@ def _is_bonas_study(path: Path) -> bool:
 def _optuna_trial(record: "TrialRecord", space: "Space") -> Any:
     from optuna.trial import TrialState, create_trial
 
-    from bonas.interchange.distributions import optuna_option, to_distribution
+    from bonas.interchange.optuna_distributions import optuna_option, to_distribution
 
     state = TrialState[_OPTUNA_STATES.get(record.state, record.state.upper())]
     config = {name: optuna_option(value) for name, value in record.config.items()}

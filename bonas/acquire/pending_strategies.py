@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.acquire.batch import PendingStrategy
+from bonas.acquire.pending import PendingStrategy
 from bonas.data import Dataset
 from bonas.surrogates import Surrogate
 
