@@ -22,7 +22,7 @@ from bonas.curves.curve_scores import (
     ACQUISITIONS,
     LOG_ACQUISITIONS,
     final_score,
-    look_score,
+    checkpoint_score,
     rate_score,
 )
 from bonas.curves.gpar_curve_model import autoregressive
@@ -46,14 +46,14 @@ from bonas.search import (
 )
 from bonas.spaces import Space
 
-VARIANTS = ("rate", "look", "published")
+VARIANTS = ("rate", "checkpoint", "published")
 # Scores of candidates that must be chosen first, because the initial design plans them, and of
 # candidates that must not be chosen.
 _FIRST = 1e30
 _NEVER = -1e30
 # Defaults of the published variant, and of the others.
-_DRAWS = {"published": 50, "rate": 256, "look": 256}
-_THINNING = {"published": 1, "rate": 2, "look": 2}
+_DRAWS = {"published": 50, "rate": 256, "checkpoint": 256}
+_THINNING = {"published": 1, "rate": 2, "checkpoint": 2}
 
 
 class CurveState(NamedTuple):
@@ -211,7 +211,7 @@ class CurveSearch(Search):
             acquisition = ACQUISITIONS[self.acquisition]
             each = drawn.reshape(self.sets, self.draws, *drawn.shape[1:])
             return jax.vmap(lambda draws: final_score(acquisition, draws, best))(each)
-        score = look_score if self.variant == "look" else rate_score
+        score = checkpoint_score if self.variant == "checkpoint" else rate_score
         log_acquisition = LOG_ACQUISITIONS[self.acquisition]
         return score(
             log_acquisition,
@@ -241,7 +241,7 @@ def curve_search(
     *,
     model: CurveModel | None = None,
     acquisition: str = "ei",
-    variant: str = "look",
+    variant: str = "checkpoint",
     initial: int | None = None,
     thinning: int | None = None,
     batch: int = 1,
@@ -266,8 +266,8 @@ def curve_search(
         variant: The score that is maximized over networks. "published": the acquisition itself,
             regardless of the training cost (Hutchinson, Algorithm 2); it starts many networks and
             completes few. "rate": the acquisition per training step to the end, so that promising
-            networks are completed first. "look": the highest acquisition per training step if
-            training can stop at a later checkpoint (`curve_scores.look_score`).
+            networks are completed first. "checkpoint": the highest acquisition per training step if
+            training can stop at a later checkpoint (`curve_scores.checkpoint_score`).
         initial: Networks of the initial design, a shifted Sobol sequence (default: 8, or 5 if all
             are trained to the end).
         thinning: At each checkpoint of the initial design, the best one in `thinning` networks

@@ -65,7 +65,7 @@ def rate_score(
     return final_score(log_acquisition, draws, best) - jnp.log(left)
 
 
-def look_score(
+def checkpoint_score(
     log_acquisition: ClosedForm,
     draws: Float[Array, "k m c"],
     best: Float[Array, ""],

@@ -98,7 +98,7 @@ def test_an_infinite_space_is_searched_by_random_candidates():
         return (x[0] - 0.3) ** 2 + 0.1 * x[1] + jnp.array([0.5, 0.1, 0.0])[step]
 
     search = curve_search(
-        space, STEPS, variant="look", initial=3, draws=32, candidates=40
+        space, STEPS, variant="checkpoint", initial=3, draws=32, candidates=40
     )
     history = jax.jit(
         lambda key: run_curves(search, objective, STEPS, key, SMALL_BUDGET, networks=18)
@@ -133,7 +133,7 @@ def test_disjoint_draws_give_each_network_of_a_batch_its_own_set(disjoint):
     assert asked[3] == expected
 
 
-@pytest.mark.parametrize("variant", ["rate", "look", "published"])
+@pytest.mark.parametrize("variant", ["rate", "checkpoint", "published"])
 def test_scores_that_are_not_finite_are_reported_and_replaced_by_random_ones(variant):
     search = curve_search(
         SPACE,
@@ -177,9 +177,9 @@ def test_invalid_settings_are_refused():
         curve_search(SPACE, STEPS, batch=19)
     with pytest.raises(
         ValueError,
-        match="acquisition of the variant 'look' must be one of ei, pi; got 'ucb'",
+        match="acquisition of the variant 'checkpoint' must be one of ei, pi; got 'ucb'",
     ):
-        curve_search(SPACE, STEPS, variant="look", acquisition="ucb")
+        curve_search(SPACE, STEPS, variant="checkpoint", acquisition="ucb")
     with pytest.raises(ValueError, match="variant must be one of"):
         curve_search(SPACE, STEPS, variant="thawed")
     with pytest.raises(ValueError, match="at least 1"):

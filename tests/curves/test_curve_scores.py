@@ -9,7 +9,7 @@ from bonas.curves.curve_scores import (
     ACQUISITIONS,
     LOG_ACQUISITIONS,
     final_score,
-    look_score,
+    checkpoint_score,
     rate_score,
 )
 
@@ -34,8 +34,8 @@ def test_the_score_per_step_prefers_nearly_complete_networks():
 
 @pytest.mark.typed
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.999])
-def test_the_worth_of_a_look_follows_its_correlation_with_the_end(rho):
-    """Compare with λ found by SciPy from draws; it is never less than without a look."""
+def test_the_score_of_a_checkpoint_follows_its_correlation_with_the_end(rho):
+    """Compare with λ found by SciPy from draws; it is never less than without a stop."""
     from scipy.optimize import brentq
     from scipy.stats import norm
 
@@ -56,7 +56,7 @@ def test_the_worth_of_a_look_follows_its_correlation_with_the_end(rho):
         lambda rate: np.maximum(gain - rate * 90.0, 0.0).mean() - rate * 10.0, 1e-6, 1.0
     )
     index = max(index, gain.mean() / 100.0)
-    score = jax.jit(look_score, static_argnums=0)(
+    score = jax.jit(checkpoint_score, static_argnums=0)(
         LOG_ACQUISITIONS["ei"],
         draws,
         jnp.asarray(best),
