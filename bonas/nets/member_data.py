@@ -99,16 +99,17 @@ class Regions(Subsampling):
 
     cells: int = 4
     overlap: float = 0.0
-    least: int = 8
-    window: int = 14
-    surprise: float = 3.5
+    min_rows: int = 8
+    fit_rows: int = 14
+    min_jump: float = 3.5
 
     def __post_init__(self) -> None:
-        valid = self.cells >= 1 and self.least >= 4 and self.window >= self.least
-        if not valid or not (self.overlap >= 0.0 and self.surprise >= 0.0):
+        valid = self.cells >= 1 and self.min_rows >= 4 and self.fit_rows >= self.min_rows
+        if not valid or not (self.overlap >= 0.0 and self.min_jump >= 0.0):
             raise ValueError(
-                "expected cells >= 1, least >= 4, window >= least, overlap >= 0 and surprise >= 0; "
-                f"got {self.cells}, {self.least}, {self.window}, {self.overlap} and {self.surprise}"
+                "expected cells >= 1, min_rows >= 4, fit_rows >= min_rows, overlap >= 0 and "
+                f"min_jump >= 0; got cells={self.cells}, min_rows={self.min_rows}, "
+                f"fit_rows={self.fit_rows}, overlap={self.overlap}, min_jump={self.min_jump}"
             )
 
     def plan(self, data: Examples, members: Int[Array, ""]) -> tuple[Boxes, Array]:
@@ -149,9 +150,9 @@ def regions(
     cells: int = 4,
     *,
     overlap: float = 0.0,
-    least: int = 8,
-    window: int = 14,
-    surprise: float = 3.5,
+    min_rows: int = 8,
+    fit_rows: int = 14,
+    min_jump: float = 3.5,
 ) -> Regions:
     """Split the input space into boxes at jumps, and train each member in one box.
 
@@ -165,11 +166,11 @@ def regions(
         overlap: Width of the margin around a box whose rows a member also uses, in standard
             deviations of each input. It improves fits of smooth functions and worsens fits at
             jumps.
-        least: Smallest number of rows in a box.
-        window: Number of rows of a fit of a parabola.
-        surprise: Smallest difference for a split, in standard errors.
+        min_rows: Smallest number of rows in a box.
+        fit_rows: Number of rows of a fit of a parabola.
+        min_jump: Smallest difference for a split, in standard errors.
     """
-    return Regions(cells, overlap, least, window, surprise)
+    return Regions(cells, overlap, min_rows, fit_rows, min_jump)
 
 
 def _member(
@@ -198,7 +199,7 @@ def _split_boxes(regions: Regions, data: Examples, max_boxes: Array) -> Boxes:
     cells = regions.cells
     empty = jnp.full((cells, data.x.shape[1]), jnp.inf, data.x.dtype)
     whole = Boxes(empty.at[0].set(-jnp.inf), empty, jnp.ones((), jnp.int32))
-    find_jumps = partial(_jumps, least=regions.least, window=regions.window)
+    find_jumps = partial(_jumps, min_rows=regions.min_rows, fit_rows=regions.fit_rows)
 
     def split(i: Array, boxes: Boxes) -> Boxes:
         inside = _inside(boxes, data.x) & (row_weights(data) > 0.0)[None, :]
@@ -216,14 +217,14 @@ def _split_boxes(regions: Regions, data: Examples, max_boxes: Array) -> Boxes:
             .set(place),
             used=boxes.used + 1,
         )
-        accept = (boxes.used < max_boxes) & (gaps.reshape(-1)[best] > regions.surprise)
+        accept = (boxes.used < max_boxes) & (gaps.reshape(-1)[best] > regions.min_jump)
         return jax.tree.map(lambda new, old: jnp.where(accept, new, old), halves, boxes)
 
     return jax.lax.fori_loop(1, cells, split, whole)
 
 
 def _jumps(
-    column: Array, y: Array, inside: Array, *, least: int, window: int
+    column: Array, y: Array, inside: Array, *, min_rows: int, fit_rows: int
 ) -> tuple[Array, Array]:
     """Measure the jump of y between consecutive rows in the order of a column (n,).
 
@@ -236,7 +237,7 @@ def _jumps(
     v = y[order]
     n = jnp.sum(inside)
     i = jnp.arange(len(u))
-    near = jnp.arange(window)
+    near = jnp.arange(fit_rows)
     places = 0.5 * (u + u[jnp.minimum(i + 1, len(u) - 1)])
     fit = partial(_fit_parabolas, u, v, n, places)
     left = fit(i[:, None] - near[None, :])
@@ -245,7 +246,7 @@ def _jumps(
     noise = jnp.maximum((left.error + right.error) / freedom, jnp.finfo(u.dtype).tiny)
     square = jnp.mean((right.height - left.height) ** 2, axis=1)
     gap = jnp.sqrt(square / (noise * (left.variance + right.variance)))
-    allowed = (i + 1 >= least) & (n - i - 1 >= least) & (places > u)
+    allowed = (i + 1 >= min_rows) & (n - i - 1 >= min_rows) & (places > u)
     return jnp.where(allowed, gap, -1.0), places
 
 
@@ -261,9 +262,9 @@ class _Parabolas(NamedTuple):
 def _fit_parabolas(
     u: Array, v: Array, n: Array, places: Array, rows: Array
 ) -> _Parabolas:
-    """Fit a parabola at each position to v (n, c) at rows (n, window) of u (n,)."""
+    """Fit a parabola at each position to v (n, c) at rows (n, fit_rows) of u (n,)."""
     exists = (rows >= 0) & (rows < n)
-    window = rows.shape[1]
+    fit_rows = rows.shape[1]
     rows = jnp.clip(rows, 0, len(u) - 1)
     x = jnp.where(exists, u[rows] - places[:, None], 0.0)
     x = x / jnp.maximum(jnp.max(jnp.abs(x), axis=1), jnp.finfo(u.dtype).tiny)[:, None]
@@ -272,7 +273,7 @@ def _fit_parabolas(
     )
     targets = jnp.where(exists[..., None], v[rows], 0.0)
     # Rows at a single position do not define a parabola.
-    ridge = jnp.finfo(u.dtype).eps * window * jnp.eye(3, dtype=u.dtype)
+    ridge = jnp.finfo(u.dtype).eps * fit_rows * jnp.eye(3, dtype=u.dtype)
     inverse = jnp.linalg.inv(jnp.einsum("nwi,nwj->nij", powers, powers) + ridge[None])
     weights = jnp.einsum("nij,nwj,nwc->nic", inverse, powers, targets)
     error = jnp.sum((targets - powers @ weights) ** 2, axis=(1, 2))
