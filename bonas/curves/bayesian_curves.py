@@ -21,8 +21,8 @@ from bonas.curves.curve_model import CurveModel
 from bonas.curves.curve_scores import (
     ACQUISITIONS,
     LOG_ACQUISITIONS,
-    final_score,
     checkpoint_score,
+    final_score,
     rate_score,
 )
 from bonas.curves.gpar_curve_model import autoregressive

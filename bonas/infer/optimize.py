@@ -44,7 +44,7 @@ def maximize(
     draw: Callable[[PRNGKeyArray], Tree] | None = None,
     restarts: int = 0,
     steps: int = 50,
-    longest: float = 2.0,
+    max_step: float = 2.0,
     tolerance: float = 1e-4,
 ) -> tuple[Tree, Info]:
     """Maximize a log density; return the best point found, with a leading axis of 1.
@@ -57,7 +57,7 @@ def maximize(
         restarts: Number of starting points to draw.
         steps: Evaluations of the density and its gradient per starting point, not counting the
             first. Ten are enough from a warm start.
-        longest: Largest change of a coordinate in one step; 2 is a factor of 7 on a log scale.
+        max_step: Largest change of a coordinate in one step; 2 is a factor of 7 on a log scale.
         tolerance: Info.accept is 1 if the norm of the gradient is at most this, relative to
             1 + |log density|.
     """
@@ -74,7 +74,9 @@ def maximize(
         starts = jnp.concatenate([starts, draws.astype(vector.dtype)])
 
     def climb(z: Array) -> tuple[Array, Array, Array]:
-        return _descend(lambda point: -density(point), z, steps=steps, longest=longest)
+        return _descend(
+            lambda point: -density(point), z, steps=steps, max_step=max_step
+        )
 
     points, losses, gradients = jax.vmap(climb)(starts)
     best = jnp.argmin(losses)
@@ -92,7 +94,7 @@ def maximize(
 
 
 def _descend(
-    loss: Callable[[Array], Array], start: Array, *, steps: int, longest: float
+    loss: Callable[[Array], Array], start: Array, *, steps: int, max_step: float
 ) -> tuple[Array, Array, Array]:
     """Return the lowest point, its loss and its gradient after a fixed number of evaluations."""
     value_and_grad = jax.value_and_grad(loss)
@@ -107,7 +109,7 @@ def _descend(
         inverse = _update_inverse(
             now.inverse, candidate - now.point, gradient - now.gradient
         )
-        direction = _direction(inverse, gradient, longest)
+        direction = _direction(inverse, gradient, max_step)
         length = jnp.ones_like(now.length)
         moved = _State(candidate, value, gradient, direction, length, inverse)
         return choose(accepted, moved, now._replace(length=_SHORTEN * now.length)), None
@@ -144,12 +146,12 @@ def _update_inverse(inverse: Array, move: Array, change: Array) -> Array:
     return jnp.where(curved, inverse + update, before)
 
 
-def _direction(inverse: Array, gradient: Array, longest: float) -> Array:
+def _direction(inverse: Array, gradient: Array, max_step: float) -> Array:
     """Return the quasi-Newton direction, or minus the gradient if that does not descend."""
     scaled = inverse @ gradient
     descends = (scaled @ gradient > 0) & jnp.isfinite(scaled).all()
     unit = gradient / jnp.maximum(jnp.linalg.norm(gradient), 1.0)
     direction = -jnp.where(descends, scaled, unit)
     return direction * jnp.minimum(
-        1.0, longest / jnp.maximum(jnp.max(jnp.abs(direction)), 1e-30)
+        1.0, max_step / jnp.maximum(jnp.max(jnp.abs(direction)), 1e-30)
     )

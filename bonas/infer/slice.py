@@ -50,7 +50,7 @@ def slice_sample(
     thin: int = 1,
     width: float | Float[Array, "*d"] = 1.0,
     patience: int = 3,
-    most: int = 50,
+    max_steps_out: int = 50,
 ) -> tuple[Tree, Info]:
     """Draw samples by slice sampling, one every `thin` sweeps over all coordinates.
 
@@ -66,12 +66,12 @@ def slice_sample(
         patience: During burn-in only, a width doubles after more than this many steps out and
             halves after more than this many rejections. Wilton's Algorithm 1 doubles the width by
             wall-clock time during the whole run, which is neither repeatable nor exact.
-        most: Maximum number of steps out, split at random between the two sides to keep the draws
-            exact.
+        max_steps_out: Maximum number of steps out, split at random between the two sides to keep
+            the draws exact.
     """
     check_counts(samples, burn, thin)
-    if most < 1:
-        raise ValueError(f"most must be at least 1; got {most}")
+    if max_steps_out < 1:
+        raise ValueError(f"max_steps_out must be at least 1; got {max_steps_out}")
     density, vector, unflatten = flat(log_density, start)
     first = _State(
         sweep=jnp.asarray(0),
@@ -111,15 +111,15 @@ def slice_sample(
             burn=burn,
             thin=thin,
             patience=patience,
-            most=most,
+            max_steps_out=max_steps_out,
         )
-        moved = _start_update(moved, uniform[1:], most)
+        moved = _start_update(moved, uniform[1:], max_steps_out)
         state = choose(done, moved, _adjust_interval(state, probe, above))
         return state
 
     uniform = jax.random.uniform(jax.random.fold_in(key, 0), (3,), vector.dtype)
     last = jax.lax.while_loop(
-        unfinished, evaluate_once, _start_update(first, uniform, most)
+        unfinished, evaluate_once, _start_update(first, uniform, max_steps_out)
     )
     info = Info(
         log_density=last.densities,
@@ -131,18 +131,20 @@ def slice_sample(
     return jax.vmap(unflatten)(last.samples), info
 
 
-def _start_update(state: _State, uniform: Float[Array, "3"], most: int) -> _State:
+def _start_update(
+    state: _State, uniform: Float[Array, "3"], max_steps_out: int
+) -> _State:
     """Draw the level of the slice and an interval around the current coordinate."""
     here = state.z[state.coordinate]
     width = state.widths[state.coordinate]
     left = here - width * uniform[1]
-    to_left = jnp.floor(uniform[2] * most).astype(int)
+    to_left = jnp.floor(uniform[2] * max_steps_out).astype(int)
     return state._replace(
         phase=jnp.asarray(_LEFT),
         level=state.log_density + jnp.log1p(-uniform[0]),
         left=left,
         right=left + width,
-        budget=jnp.stack([to_left, most - 1 - to_left]),
+        budget=jnp.stack([to_left, max_steps_out - 1 - to_left]),
         rejected=jnp.asarray(0),
     )
 
@@ -176,13 +178,13 @@ def _end_update(
     burn: int,
     thin: int,
     patience: int,
-    most: int,
+    max_steps_out: int,
 ) -> _State:
     """Accept the point, adapt the width during burn-in, and store a sample after each sweep."""
     i = state.coordinate
     z = jnp.where(above, state.z.at[i].set(probe), state.z)
     value = jnp.where(above, value, state.log_density)
-    outward = most - 1 - state.budget.sum()
+    outward = max_steps_out - 1 - state.budget.sum()
     factor = jnp.where(
         outward > patience, 2.0, jnp.where(state.rejected > patience, 0.5, 1.0)
     )

@@ -104,7 +104,9 @@ class Regions(Subsampling):
     min_jump: float = 3.5
 
     def __post_init__(self) -> None:
-        valid = self.cells >= 1 and self.min_rows >= 4 and self.fit_rows >= self.min_rows
+        valid = (
+            self.cells >= 1 and self.min_rows >= 4 and self.fit_rows >= self.min_rows
+        )
         if not valid or not (self.overlap >= 0.0 and self.min_jump >= 0.0):
             raise ValueError(
                 "expected cells >= 1, min_rows >= 4, fit_rows >= min_rows, overlap >= 0 and "

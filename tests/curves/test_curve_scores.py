@@ -8,8 +8,8 @@ import pytest
 from bonas.curves.curve_scores import (
     ACQUISITIONS,
     LOG_ACQUISITIONS,
-    final_score,
     checkpoint_score,
+    final_score,
     rate_score,
 )
 

@@ -25,7 +25,11 @@ NARROW, WIDE = (0.0, 0.7), (1.5, 5.5)
 
 
 # compiled once for each density and setting, and shared by the tests
-@partial(jax.jit, static_argnums=0, static_argnames=("samples", "burn", "thin", "most"))
+@partial(
+    jax.jit,
+    static_argnums=0,
+    static_argnames=("samples", "burn", "thin", "max_steps_out"),
+)
 def _sample(density, key, start, width, **settings):
     return infer.slice_sample(key, density, start, width=width, **settings)
 
@@ -176,15 +180,23 @@ def _imbalance(before, after) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("most", "chains"), [(2, 40_000), (50, 10_000)])
-def test_one_update_leaves_the_distribution_alone_however_few_steps_out(most, chains):
+@pytest.mark.parametrize(("max_steps_out", "chains"), [(2, 40_000), (50, 10_000)])
+def test_one_update_leaves_the_distribution_alone_however_few_steps_out(
+    max_steps_out, chains
+):
     """An imbalance of five standard errors comes up for one seed in a million."""
     starts = _stationary(np.random.default_rng(0), chains)
 
     def update(one):
         key, start = one
         return infer.slice_sample(
-            key, _two_pieces, start, samples=1, burn=0, width=1.0, most=most
+            key,
+            _two_pieces,
+            start,
+            samples=1,
+            burn=0,
+            width=1.0,
+            max_steps_out=max_steps_out,
         )[0][0]
 
     # not vmap: the longest of so many updates would hold up the others
@@ -228,7 +240,7 @@ def test_doubling_the_width_within_an_update_changes_the_distribution():
 # The same chain in plain Python
 
 
-def _reference(key, density, z, *, samples, burn, width, patience, most):
+def _reference(key, density, z, *, samples, burn, width, patience, max_steps_out):
     """Neal 2003, figures 3 and 5, with the random numbers in the order in which `slice_sample` uses
     them.
     """
@@ -252,7 +264,10 @@ def _reference(key, density, z, *, samples, burn, width, patience, most):
             level = here + np.log1p(-uniform[0])
             left = z[i] - widths[i] * uniform[1]
             right = left + widths[i]
-            budget = [int(uniform[2] * most), most - 1 - int(uniform[2] * most)]
+            budget = [
+                int(uniform[2] * max_steps_out),
+                max_steps_out - 1 - int(uniform[2] * max_steps_out),
+            ]
             while evaluate(i, left)[0] > level and budget[0] > 0:
                 left, budget[0] = left - widths[i], budget[0] - 1
             while evaluate(i, right)[0] > level and budget[1] > 0:
@@ -270,7 +285,7 @@ def _reference(key, density, z, *, samples, burn, width, patience, most):
                 left, right = (proposal, right) if proposal < z[i] else (left, proposal)
             z[i], here, uniform = proposal, value, uniform[1:]
             if sweep < burn:
-                stepped = most - 1 - sum(budget)
+                stepped = max_steps_out - 1 - sum(budget)
                 widths[i] *= (
                     2.0 if stepped > patience else 0.5 if rejected > patience else 1.0
                 )
@@ -282,8 +297,16 @@ def _reference(key, density, z, *, samples, burn, width, patience, most):
 @pytest.mark.parametrize("width", [0.02, 20.0])
 def test_the_chain_is_that_of_the_algorithm_in_plain_python(width):
     key, start = jax.random.key(7), np.array([0.3, -1.0])
-    draws, info = run(_standard, key, start, width, samples=10, burn=10, most=8)
-    settings = {"samples": 10, "burn": 10, "width": width, "patience": 3, "most": 8}
+    draws, info = run(
+        _standard, key, start, width, samples=10, burn=10, max_steps_out=8
+    )
+    settings = {
+        "samples": 10,
+        "burn": 10,
+        "width": width,
+        "patience": 3,
+        "max_steps_out": 8,
+    }
     expected, widths, evaluations = _reference(
         key, lambda z: -0.5 * np.sum(z**2), start, **settings
     )
@@ -309,7 +332,14 @@ def test_evaluations_are_those_made():
 
 def test_the_key_determines_the_draws():
     first, again, other = (
-        run(_standard, jax.random.key(k), jnp.zeros(2), samples=10, burn=10, most=8)[0]
+        run(
+            _standard,
+            jax.random.key(k),
+            jnp.zeros(2),
+            samples=10,
+            burn=10,
+            max_steps_out=8,
+        )[0]
         for k in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
@@ -318,7 +348,7 @@ def test_the_key_determines_the_draws():
 
 def test_vmapped_chains_are_those_run_alone():
     keys, starts = jax.random.split(jax.random.key(9), 3), jnp.arange(6.0).reshape(3, 2)
-    chain = partial(run, _standard, samples=10, burn=10, most=8)
+    chain = partial(run, _standard, samples=10, burn=10, max_steps_out=8)
     together, info = jax.vmap(chain)(keys, starts)
     alone, alone_info = jax.tree.map(
         lambda *leaves: jnp.stack(leaves), *map(chain, keys, starts)
@@ -329,8 +359,8 @@ def test_vmapped_chains_are_those_run_alone():
 
 def test_thinning_keeps_every_third_sweep():
     key, start = jax.random.key(10), jnp.zeros(2)
-    every, _ = run(_standard, key, start, samples=10, burn=10, most=8)
-    thinned, _ = run(_standard, key, start, samples=3, burn=10, thin=3, most=8)
+    every, _ = run(_standard, key, start, samples=10, burn=10, max_steps_out=8)
+    thinned, _ = run(_standard, key, start, samples=3, burn=10, thin=3, max_steps_out=8)
     np.testing.assert_allclose(thinned, every[2::3], rtol=1e-12)
 
 
@@ -340,7 +370,7 @@ def test_a_start_without_density_and_without_hope_stays_finite():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"samples": 0}, {"burn": -1}, {"thin": 0}, {"most": 0}]
+    "wrong", [{"samples": 0}, {"burn": -1}, {"thin": 0}, {"max_steps_out": 0}]
 )
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(ValueError, match=r"expected samples|at least 1"):
