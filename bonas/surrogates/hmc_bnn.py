@@ -47,8 +47,8 @@ class HMCNetwork(DrawnNetworks):
     chains: int
     samples: int
     burn: int
-    first: int
-    first_step: float
+    first_burn: int
+    initial_step_size: float
     method: str
     precisions: str
     steps: int
@@ -146,7 +146,7 @@ class HMCNetwork(DrawnNetworks):
         from_prior = self.output == "sampled" or self.precisions == "fixed"
         precision = shape / rate if from_prior else 1.0 / _FIRST_NOISE
         noise = jnp.full_like(chain.gibbs_values.noise, precision)
-        step_size = jnp.full_like(chain.step_size, self.first_step)
+        step_size = jnp.full_like(chain.step_size, self.initial_step_size)
         return Chain(
             chain.position, chain.gibbs_values._replace(noise=noise), step_size
         )
@@ -168,19 +168,19 @@ class HMCNetwork(DrawnNetworks):
                 resumed=fitted,
                 samples=each,
                 burn=self.burn,
-                first=self.first,
+                first_burn=self.first_burn,
                 thin=self.steps * self.thin,
                 output=self.output,
             )
-        burn: Any = jnp.where(fitted, self.burn, self.first)
+        burn: Any = jnp.where(fitted, self.burn, self.first_burn)
         return bnn_hmc.sample(
             key,
             bnn,
             data,
             start,
             samples=each,
-            burn=self.first if self.method == "nuts" else burn,
-            hold=jnp.where(fitted, 0, 2 * self.first // 3),
+            burn=self.first_burn if self.method == "nuts" else burn,
+            hold=jnp.where(fitted, 0, 2 * self.first_burn // 3),
             method=self.method,
             output=self.output,
             precisions=self.precisions,
@@ -198,8 +198,8 @@ def hmc_network(
     chains: int = 5,
     samples: int = 40,
     burn: int = 2,
-    first: int = 100,
-    first_step: float = 0.05,
+    first_burn: int = 100,
+    initial_step_size: float = 0.05,
     method: str = "hmc",
     precisions: str = "joint",
     steps: int = 40,
@@ -237,13 +237,13 @@ def hmc_network(
         chains: The number of chains, started from draws of the prior.
         samples: The total number of networks.
         burn: Trajectories that a chain discards when it continues at a later fit.
-        first: Trajectories that a chain discards at the first fit.
-        first_step: The leapfrog step size of a new chain. The default is for tens of values;
+        first_burn: Trajectories that a chain discards at the first fit.
+        initial_step_size: The leapfrog step size of a new chain. The default is for tens of values;
             hundreds need a smaller one, because burn-in changes it by only 2% per trajectory and
             accepts none until it is small enough.
         method: "hmc" with trajectories of `steps` leapfrog steps; "nuts" with at most 2^depth,
-            which discards `first` at every fit; or "metropolis", a baseline with `steps` steps of
-            a random walk per trajectory, for joint precisions.
+            which discards `first_burn` at every fit; or "metropolis", a baseline with `steps` steps
+            of a random walk per trajectory, for joint precisions.
         precisions: See `nets.bnn_hmc.sample`, as for `target` and `thin`.
         steps: Leapfrog steps per trajectory.
         target: The target acceptance rate.
@@ -263,21 +263,23 @@ def hmc_network(
     if (
         method not in METHODS
         or samples % chains
-        or min(samples, chains, first) < 1
+        or min(samples, chains, first_burn) < 1
         or burn < 0
     ):
         raise ValueError(
-            f"expected method in {METHODS}, samples a multiple of chains, first >= 1 and "
-            f"burn >= 0; got {method!r}, {samples} and {chains}, {first} and {burn}"
+            f"expected method in {METHODS}, samples a multiple of chains, first_burn >= 1 and "
+            f"burn >= 0; got method={method!r}, samples={samples}, chains={chains}, "
+            f"first_burn={first_burn}, burn={burn}"
         )
-    if not (floor > 0.0 and first_step > 0.0):
+    if not (floor > 0.0 and initial_step_size > 0.0):
         raise ValueError(
-            f"expected floor > 0 and first_step > 0; got {floor} and {first_step}"
+            "expected floor > 0 and initial_step_size > 0; "
+            f"got floor={floor}, initial_step_size={initial_step_size}"
         )
     if output not in OUTPUT_LAYER or (method == "metropolis" and precisions != "joint"):
         raise ValueError(
-            f"expected output in {OUTPUT_LAYER}, and joint precisions for metropolis; "
-            f"got {output!r}, {method!r} and {precisions!r}"
+            f"expected output in {OUTPUT_LAYER}, and precisions='joint' for method='metropolis'; "
+            f"got output={output!r}, method={method!r}, precisions={precisions!r}"
         )
     return HMCNetwork(
         widths=tuple(widths),
@@ -285,8 +287,8 @@ def hmc_network(
         chains=chains,
         samples=samples,
         burn=burn,
-        first=first,
-        first_step=first_step,
+        first_burn=first_burn,
+        initial_step_size=initial_step_size,
         method=method,
         precisions=precisions,
         steps=steps,

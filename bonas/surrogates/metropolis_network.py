@@ -27,7 +27,7 @@ def sample_metropolis(
     resumed: Bool[Array, ""],
     samples: int,
     burn: int,
-    first: int,
+    first_burn: int,
     thin: int,
     output: str,
 ) -> tuple[Draws, Chain, Info]:
@@ -41,10 +41,10 @@ def sample_metropolis(
         bnn: The network and its priors.
         data: The data.
         chains: Where the chains start.
-        resumed: Whether the chains have run before: then discard `burn` draws, else `first`.
+        resumed: Whether the chains have run before: then discard `burn` draws, else `first_burn`.
         samples: Draws per chain.
         burn: Draws to discard if resumed.
-        first: Draws to discard if not.
+        first_burn: Draws to discard if not.
         thin: Steps per draw.
         output: "sampled", or "integrated" to integrate the output layer out.
     """
@@ -69,7 +69,7 @@ def sample_metropolis(
             )
 
         (positions, logs), info = jax.lax.cond(
-            resumed, lambda: walk(burn), lambda: walk(first)
+            resumed, lambda: walk(burn), lambda: walk(first_burn)
         )
         precisions = jax.tree.map(jnp.exp, logs)
         draws, last = complete_draws(

@@ -75,7 +75,7 @@ class VariationalNetwork(DrawnNetworks):
     members: int
     draws: int
     steps: int
-    later: int
+    refit_steps: int
     learning_rate: float
     samples: int
     repeats: float
@@ -102,7 +102,7 @@ class VariationalNetwork(DrawnNetworks):
     ) -> tuple[VariationalState, FitInfo]:
         data = clean(data)
         run_key, draw_key = jax.random.split(key)
-        steps = jnp.where(state.fitted, self.later, self.steps)
+        steps = jnp.where(state.fitted, self.refit_steps, self.steps)
 
         def train(lane: tuple[PRNGKeyArray, Array]) -> tuple[Array, Array, Array]:
             key, last = lane
@@ -174,7 +174,7 @@ def variational_network(
     members: int = 5,
     draws: int = 60,
     steps: int = 1500,
-    later: int = 500,
+    refit_steps: int = 500,
     learning_rate: float = 0.02,
     samples: int = 4,
     repeats: float = 30.0,
@@ -196,7 +196,7 @@ def variational_network(
             differ (Wilson & Izmailov 2020).
         draws: The total number of networks drawn.
         steps: Full-batch steps of Adam in the first fit.
-        later: Steps in later fits, which continue from the last.
+        refit_steps: Steps in later fits, which continue from the last.
         learning_rate: The learning rate.
         samples: Draws per step and row (local reparameterization, eqs. 2.10–2.12).
         repeats: Weight of the likelihood. With many more weights than values the bound is highest
@@ -208,17 +208,19 @@ def variational_network(
     """
     if (
         len(widths) < 1
-        or min(members, draws, steps, later, samples) < 1
+        or min(members, draws, steps, refit_steps, samples) < 1
         or draws % members
     ):
         raise ValueError(
-            "expected a hidden layer, steps, later and samples of at least 1, and draws a multiple "
-            f"of members; got {widths}, {steps}, {later}, {samples}, {draws} and {members}"
+            "expected a hidden layer, steps, refit_steps and samples of at least 1, and draws a "
+            f"multiple of members; got widths={widths}, steps={steps}, refit_steps={refit_steps}, "
+            f"samples={samples}, draws={draws}, members={members}"
         )
     if not min(learning_rate, repeats, prior_variance, floor) > 0.0:
         raise ValueError(
             "expected learning_rate, repeats, prior_variance and floor above 0; "
-            f"got {learning_rate}, {repeats}, {prior_variance} and {floor}"
+            f"got learning_rate={learning_rate}, repeats={repeats}, "
+            f"prior_variance={prior_variance}, floor={floor}"
         )
     return VariationalNetwork(
         widths=tuple(widths),
@@ -226,7 +228,7 @@ def variational_network(
         members=members,
         draws=draws,
         steps=steps,
-        later=later,
+        refit_steps=refit_steps,
         learning_rate=learning_rate,
         samples=samples,
         repeats=repeats,

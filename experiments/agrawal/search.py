@@ -59,7 +59,7 @@ SMALL = (
     ("widths", (8,)),
     ("chains", 2),
     ("samples", 10),
-    ("first", 20),
+    ("first_burn", 20),
     ("burn", 2),
     ("steps", 5),
 )
@@ -85,7 +85,7 @@ def surrogate(config: Config, name: str) -> surrogates.Surrogate | None:
     seed |= {
         "widths": (50, 50, 50),
         "samples": 100,
-        "first": 300,
+        "first_burn": 300,
         "steps": 20,
         "target": 0.9,
     }
@@ -98,7 +98,7 @@ def surrogate(config: Config, name: str) -> surrogates.Surrogate | None:
             **{
                 "chains": 2,
                 "samples": 20,
-                "first": 50,
+                "first_burn": 50,
                 "depth": 4,
                 **given,
                 "method": "nuts",

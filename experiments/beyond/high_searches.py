@@ -92,7 +92,7 @@ def _network(case: Case, config) -> Search:
         "chains": config.chains,
         "samples": config.draws,
         "burn": config.burn,
-        "first": config.first,
+        "first_burn": config.first,
     }
     return _bayes(
         case,

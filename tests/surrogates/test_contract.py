@@ -12,7 +12,7 @@ import bonas
 from bonas import curves, gp, surrogates
 from bonas.surrogates import hmc_network
 
-SMALL = {"chains": 2, "samples": 20, "first": 50, "steps": 20}
+SMALL = {"chains": 2, "samples": 20, "first_burn": 50, "steps": 20}
 MODELS = {
     "gp": surrogates.gp(),
     "gp slice": surrogates.gp(gp.matern52(), infer="slice", samples=3),
@@ -23,7 +23,9 @@ MODELS = {
     "gpar slice": curves.gpar_surrogate(infer="slice", samples=3),
     "hmc": hmc_network((12,), **SMALL),
     "float32": hmc_network((12,), dtype="float32", precisions="gibbs", **SMALL),
-    "nuts": hmc_network((12,), **(SMALL | {"method": "nuts", "depth": 4, "first": 30})),
+    "nuts": hmc_network(
+        (12,), **(SMALL | {"method": "nuts", "depth": 4, "first_burn": 30})
+    ),
     "metropolis": hmc_network((12,), method="metropolis", **SMALL),
     "sampled": hmc_network(
         (12,),
@@ -32,13 +34,13 @@ MODELS = {
         noise_prior=(10.0, 0.02),
         chains=4,
         samples=100,
-        first=200,
+        first_burn=200,
         steps=20,
     ),
     "ensemble": surrogates.ensemble(4, (20, 20)),
     "last layer": surrogates.last_layer((12, 12), steps=300, samples=4),
     "variational": surrogates.variational_network(
-        (12,), members=4, draws=40, steps=600, later=300, samples=2
+        (12,), members=4, draws=40, steps=600, refit_steps=300, samples=2
     ),
 }
 SAMPLES = {

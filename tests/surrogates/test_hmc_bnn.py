@@ -14,7 +14,7 @@ from bonas.surrogates.last_layer_bnn import last_layer
 from bonas.surrogates.network_posterior import condition
 
 MODELS = {
-    "hmc": hmc_network((12,), chains=4, samples=20, first=100, steps=20),
+    "hmc": hmc_network((12,), chains=4, samples=20, first_burn=100, steps=20),
     "sampled": hmc_network(
         (12,),
         output="sampled",
@@ -22,7 +22,7 @@ MODELS = {
         noise_prior=(10.0, 0.02),
         chains=4,
         samples=100,
-        first=200,
+        first_burn=200,
         steps=20,
     ),
     "last layer": last_layer((12, 12), steps=300, samples=4),
@@ -34,7 +34,10 @@ _fit, _predict, _fitted = programs(MODELS)
 
 def test_equal_models_are_one():
     space = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Choice("x", "y", "z"))
-    assert hmc_network([12], chains=4, samples=20, first=100, steps=20) == MODELS["hmc"]
+    assert (
+        hmc_network([12], chains=4, samples=20, first_burn=100, steps=20)
+        == MODELS["hmc"]
+    )
     assert last_layer([12, 12], steps=300, samples=4) == MODELS["last layer"]
     for model in MODELS.values():
         assert model.adapt(space) == model.adapt(space)
@@ -173,8 +176,8 @@ def test_a_random_walk_agrees_with_trajectories():
     points, found = jnp.linspace(0.0, 1.0, 5)[:, None], []
     settings = {"chains": 8, "samples": 800, "noise_prior": (10.0, 0.1)}
     for given in (
-        {"method": "hmc", "first": 200, "steps": 10},
-        {"method": "metropolis", "first": 200, "steps": 100},
+        {"method": "hmc", "first_burn": 200, "steps": 10},
+        {"method": "metropolis", "first_burn": 200, "steps": 100},
     ):
         model = hmc_network((2,), **settings, **given)
         state = jax.jit(model.fit)(KEY, data, model.init(3, 1, 1))[0]
@@ -254,7 +257,7 @@ def test_a_search_finds_the_minimum_of_a_parabola(model):
         (partial(hmc_network, output="exact"), "expected output in"),
         (
             partial(hmc_network, method="metropolis", precisions="gibbs"),
-            "joint precisions for metropolis",
+            "precisions='joint' for method='metropolis'",
         ),
         (partial(hmc_network, activation="swish"), "activation must be one of"),
         (partial(last_layer, widths=()), "a hidden layer"),
