@@ -138,23 +138,23 @@ class UnderSampled(Acquisition):
 
     base: ClosedForm
     draws: int
-    repaired: bool
+    corrected: bool
 
     def select(
         self, key: PRNGKeyArray, context: Context, memory: Any
     ) -> tuple[Selection, Any]:
         candidate_key, draw_key = jax.random.split(key)
         points = context.candidates(candidate_key)
-        state = context.fantasy_state if self.repaired else context.model_state
+        state = context.fantasy_state if self.corrected else context.model_state
         values = context.model.sample(draw_key, state, points, self.draws)
         mean = values.mean(axis=0)
-        std = values.std(axis=0, ddof=1 if self.repaired else 0)
+        std = values.std(axis=0, ddof=1 if self.corrected else 0)
         scores = self.base(mean[None], std[None], context.best.mean())
         return context.choose(points, scores), memory
 
 
 def under_sampled(
-    base: ClosedForm = ei, *, draws: int = 10, repaired: bool = False
+    base: ClosedForm = ei, *, draws: int = 10, corrected: bool = False
 ) -> Acquisition:
     """Score points by `base` with mean and std estimated from a few joint draws.
 
@@ -164,11 +164,11 @@ def under_sampled(
     values.
 
     Args:
-        repaired: Divide by the number of draws minus one, and draw from the model that has values
+        corrected: Divide by the number of draws minus one, and draw from the model that has values
             assumed at pending points.
     """
     if draws < 2:
         raise ValueError(
             f"draws must be at least 2 to estimate a standard deviation; got {draws}"
         )
-    return UnderSampled(base, draws, repaired)
+    return UnderSampled(base, draws, corrected)

@@ -122,7 +122,7 @@ def test_assumed_values_remove_the_uncertainty_at_pending_points(make_context):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "acquisition",
-    [thompson(), under_sampled(draws=3), under_sampled(draws=3, repaired=True)],
+    [thompson(), under_sampled(draws=3), under_sampled(draws=3, corrected=True)],
 )
 def test_draws_make_the_points_of_a_batch_differ(acquisition, make_context):
     context = make_context()

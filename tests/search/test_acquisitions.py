@@ -45,7 +45,7 @@ ACQUISITIONS = {
     "batch_ei": acquire.batch_ei(),
     "joint_ei": acquire.joint_ei(1),
     "thompson": acquire.thompson(),
-    "under_sampled": acquire.under_sampled(draws=10, repaired=True),
+    "under_sampled": acquire.under_sampled(draws=10, corrected=True),
 }
 
 
