@@ -117,7 +117,7 @@ def sample(
     *,
     samples: int = 100,
     burn: int | Array = 100,
-    hold: int | Array = 0,
+    gibbs_delay: int | Array = 0,
     thin: int = 1,
     method: str = "hmc",
     precisions: str = "gibbs",
@@ -138,8 +138,8 @@ def sample(
         chains: State of the chains; see `init_chains`.
         samples: Networks kept per chain.
         burn: Burn-in iterations; may be traced for "hmc".
-        hold: Iterations of the burn-in before the first Gibbs draw. Weights from the prior do not
-            fit the data, and precisions drawn immediately would explain all data as noise.
+        gibbs_delay: Iterations of the burn-in before the first Gibbs draw. Weights from the prior
+            do not fit the data, and precisions drawn immediately would explain all data as noise.
         thin: Iterations per network kept.
         method: "hmc" or "nuts"; see `bonas.infer.hmc_within_gibbs`.
         precisions: "gibbs" draws them from their conditionals between trajectories, "joint" samples
@@ -170,7 +170,7 @@ def sample(
     if precisions == "joint":
         run = partial(_sample_jointly, bnn, data, part, settings)
     else:
-        gibbs_from = hold if precisions == "gibbs" else None
+        gibbs_from = gibbs_delay if precisions == "gibbs" else None
         run = partial(_sample_alternately, bnn, data, part, settings, gibbs_from)
     keys = jax.random.split(key, len(chains.step_size))
     return jax.lax.map(lambda chain: run(*chain), (keys, chains))

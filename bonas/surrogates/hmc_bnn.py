@@ -180,7 +180,7 @@ class HMCNetwork(DrawnNetworks):
             start,
             samples=each,
             burn=self.first_burn if self.method == "nuts" else burn,
-            hold=jnp.where(fitted, 0, 2 * self.first_burn // 3),
+            gibbs_delay=jnp.where(fitted, 0, 2 * self.first_burn // 3),
             method=self.method,
             output=self.output,
             precisions=self.precisions,

@@ -191,7 +191,7 @@ def sample(config: Config, way: str, key, data) -> dict:
             whitened=False,
             weight_prior=config.shared_prior,
         )
-        moves = {"precisions": "gibbs", "hold": config.hold, "target": 0.9}
+        moves = {"precisions": "gibbs", "gibbs_delay": config.hold, "target": 0.9}
     start_key, run_key = jax.random.split(key)
     start = bnn_hmc.init_chains(start_key, bnn)
     lengths = {

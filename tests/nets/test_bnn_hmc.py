@@ -148,10 +148,15 @@ SMALL = BNN(1, (3,), weight_prior=(3.0, 3.0), noise_prior=(3.0, 0.3))
 _sample = jax.jit(partial(bnn_hmc.sample, samples=30, steps=5), static_argnums=1)
 
 
-def _run(data, chains, burn=40, hold=0):
+def _run(data, chains, burn=40, gibbs_delay=0):
     """Compiled once: how long burn-in is may be traced."""
     return _sample(
-        KEY, SMALL, data, chains, burn=jnp.asarray(burn), hold=jnp.asarray(hold)
+        KEY,
+        SMALL,
+        data,
+        chains,
+        burn=jnp.asarray(burn),
+        gibbs_delay=jnp.asarray(gibbs_delay),
     )
 
 
@@ -196,7 +201,7 @@ def test_chains_go_on_where_they_were_and_traced_burn_in_is_burn_in():
 def test_held_precisions_wait():
     data = bonas.dataset(ROWS[:6, :1], VALUES[:6], capacity=9)
     chains = _begin(KEY, SMALL, 2)
-    noise = np.asarray(_run(data, chains, burn=0, hold=10)[0].precisions.noise)
+    noise = np.asarray(_run(data, chains, burn=0, gibbs_delay=10)[0].precisions.noise)
     assert (noise[:, :10] == np.asarray(chains.gibbs_values.noise)[:, None]).all()
     assert (np.diff(noise[:, 9:], axis=1) != 0.0).all()
 
