@@ -14,7 +14,7 @@ from bonas.data import Dataset, empty
 from bonas.surrogates import FitInfo
 
 # Expected share of the lead of a network over the mean that it keeps at the next checkpoint.
-_CARRY = 0.9
+_PRIOR_SLOPE = 0.9
 
 
 class AutoregressiveState(NamedTuple):
@@ -100,8 +100,8 @@ def autoregressive(model: GPAR | None = None, *, steps: int = 10) -> Autoregress
 
     Args:
         model: A GPAR. The default has a Matérn 5/2 kernel of the inputs, is linear in the
-            previous output, with a prior slope of 0.9 (`carry`), and ties the length scales of its
-            layers. Hutchinson's choice is `curves.gpar()`.
+            previous output, with a prior slope of 0.9 (`prior_slope`), and ties the length scales
+            of its layers. Hutchinson's choice is `curves.gpar()`.
         steps: Evaluations of the posterior density per fit, starting from the last optimum.
     """
-    return Autoregressive(model or gpar(rough=True, carry=_CARRY), steps)
+    return Autoregressive(model or gpar(matern=True, prior_slope=_PRIOR_SLOPE), steps)

@@ -206,7 +206,7 @@ def draw_linear_curves(
     x = start.x
     m = len(x)
     p = len(posterior.noise)
-    windows = model.windows(p) & bool(model.linear or model.carry)
+    windows = model.windows(p) & bool(model.linear or model.prior_slope)
     origins = jnp.concatenate([x, jnp.zeros((m, p), x.dtype)], axis=1)
     unit_outputs = jnp.eye(p, dtype=x.dtype)
     units = jnp.concatenate(

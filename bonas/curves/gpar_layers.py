@@ -47,8 +47,8 @@ class LayerSettings:
     tied: bool
     replace: bool
     impute: bool
-    carry: float
-    rough: bool
+    prior_slope: float
+    matern: bool
 
     def windows(self, p: int) -> Bool[Array, "p p"]:
         """Return which outputs (columns) each layer (row) takes as inputs."""
@@ -65,8 +65,8 @@ class LayerSettings:
         return LayerKernel(self, p)
 
     def mean(self, p: int) -> Mean:
-        """Return the prior mean of one layer: `carry` times the previous output."""
-        return Mean(_CarriedOutput(self.carry, p)) if self.carry else zero
+        """Return the prior mean of one layer: `prior_slope` times the previous output."""
+        return Mean(_ScaledOutput(self.prior_slope, p)) if self.prior_slope else zero
 
     def layers(self, posterior: GPARPosterior) -> Layer:
         """Return the layers of a conditioned GPAR, leaves (p, ...), to scan over."""
@@ -93,8 +93,8 @@ class LayerKernel(Kernel):
             prior["bias"] = dist.HalfNormal(1.0)
             prior["line"] = dist.HalfNormal(1.0).expand([inputs])
         if self.settings.linear:
-            # With a carry, this is the deviation of the slope from the carry, which is smaller.
-            slope_location = -1.0 if self.settings.carry else 0.0
+            # With a prior slope, this is the deviation of the slope from it, which is smaller.
+            slope_location = -1.0 if self.settings.prior_slope else 0.0
             prior["slope"] = dist.LogNormal(slope_location, 1.0).expand([self.p])
         if self.settings.nonlinear:
             prior["bend"] = dist.LogNormal(-1.0, 1.0)
@@ -121,7 +121,7 @@ class LayerKernel(Kernel):
         y_a = a[:, -self.p :]
         x_b = b[:, : -self.p]
         y_b = b[:, -self.p :]
-        profile = matern52_profile if self.settings.rough else se_profile
+        profile = matern52_profile if self.settings.matern else se_profile
         length = params["lengthscale"][None, :]
         squared = squared_distances(x_a / length, x_b / length)
         gram = params["variance"] * profile(params, squared)
@@ -139,10 +139,10 @@ class LayerKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class _CarriedOutput:
+class _ScaledOutput:
     """Prior mean of a layer with one previous output: a multiple of it."""
 
-    carry: float
+    prior_slope: float
     p: int
 
     def __call__(
@@ -151,7 +151,7 @@ class _CarriedOutput:
         data: Dataset,
         row: Array,
     ) -> Float[Array, ""]:
-        return self.carry * row[-self.p :].sum()
+        return self.prior_slope * row[-self.p :].sum()
 
 
 def layer_inputs(

@@ -155,8 +155,8 @@ def gpar(
     tied: bool = True,
     replace: bool = False,
     impute: bool = False,
-    carry: float = 0.0,
-    rough: bool = False,
+    prior_slope: float = 0.0,
+    matern: bool = False,
 ) -> GPAR:
     """Make an autoregressive Gaussian process of several outputs.
 
@@ -173,19 +173,19 @@ def gpar(
         tied: Share the length scales of the inputs between layers.
         replace: Use the fitted means of previous layers as inputs instead of their data.
         impute: Fill in missing outputs with fitted means.
-        carry: Prior mean of the slope of an output in the previous one, in units of standard
+        prior_slope: Prior mean of the slope of an output in the previous one, in units of standard
             deviations over all curves, including those that stopped early. With 0, the published
             model, an early checkpoint is uninformative until some curves have continued. It
             requires markov=1.
-        rough: Use a Matérn 5/2 kernel of the inputs instead of the squared exponential.
+        matern: Use a Matérn 5/2 kernel of the inputs instead of the squared exponential.
     """
     if markov is not None and markov < 0:
         raise ValueError(
             f"markov must be a number of previous outputs, or None for all; got {markov}"
         )
-    if carry and markov != 1:
+    if prior_slope and markov != 1:
         raise ValueError(
-            f"carry applies to one previous output and needs markov=1; got markov={markov}"
+            f"prior_slope applies to one previous output and needs markov=1; got markov={markov}"
         )
     return GPAR(
         linear_inputs=linear_inputs,
@@ -195,8 +195,8 @@ def gpar(
         tied=tied,
         replace=replace,
         impute=impute,
-        carry=float(carry),
-        rough=rough,
+        prior_slope=float(prior_slope),
+        matern=matern,
     )
 
 
@@ -206,7 +206,7 @@ def _log_evidence(
     params: Params,
     data: Dataset,
 ) -> Float[Array, ""]:
-    scaled, _, _ = scale_outputs(data, model.carry)
+    scaled, _, _ = scale_outputs(data, model.prior_slope)
     return _each_layer(
         model, exact.log_evidence, *layer_data(model, params, scaled)
     ).sum()
@@ -218,7 +218,7 @@ def _condition(
     params: Params,
     data: Dataset,
 ) -> GPARPosterior:
-    data, level, scale = scale_outputs(data, model.carry)
+    data, level, scale = scale_outputs(data, model.prior_slope)
     kernels, rows, noise = layer_data(model, params, data)
     layers = _each_layer(
         model,

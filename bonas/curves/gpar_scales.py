@@ -1,7 +1,7 @@
 """The units of learning curves inside a GPAR.
 
 In a search, bad networks stop early. The mean and standard deviation over the others describe only
-good networks, so `carry` extrapolates the units that all curves would have had.
+good networks, so `prior_slope` extrapolates the units that all curves would have had.
 """
 
 import jax
@@ -14,14 +14,14 @@ Units = tuple[Float[Array, ""], Float[Array, ""]]  # level and scale of one outp
 
 
 def scale_outputs(
-    data: Dataset, carry: float = 0.0
+    data: Dataset, prior_slope: float = 0.0
 ) -> tuple[Dataset, Float[Array, " p"], Float[Array, " p"]]:
     """Subtract a level from every output and divide it by a scale.
 
     Args:
         data: Learning curves, outputs (n, p).
-        carry: 0 uses the mean and standard deviation of each output; otherwise the units that
-            outputs would have if all curves had continued.
+        prior_slope: 0 uses the mean and standard deviation of each output; otherwise the units
+            that outputs would have if all curves had continued.
 
     Returns:
         The scaled data, the levels and the scales.
@@ -33,15 +33,15 @@ def scale_outputs(
     variance = (residual**2).sum(axis=0) / observed
     rounding = 8 * jnp.finfo(data.y.dtype).eps * jnp.abs(data.y).max(axis=0)
     scale = jnp.sqrt(jnp.where(variance <= rounding**2, 1.0, variance))
-    if carry:
-        level, scale = _extrapolate_units(data, carry, level, scale)
+    if prior_slope:
+        level, scale = _extrapolate_units(data, prior_slope, level, scale)
     y = jnp.where(data.mask, (data.y - level[None, :]) / scale[None, :], 0.0)
     return data._replace(y=y), level, scale
 
 
 def _extrapolate_units(
     data: Dataset,
-    carry: float,
+    prior_slope: float,
     level: Float[Array, " p"],
     scale: Float[Array, " p"],
 ) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
@@ -66,7 +66,7 @@ def _extrapolate_units(
         spread = residual @ residual + last_scale**2
         spread_last = residual_last @ residual_last + last_scale**2
         ratio = jnp.sqrt(spread / spread_last)
-        new = mean - carry * ratio * (mean_last - last_level), ratio * last_scale
+        new = mean - prior_slope * ratio * (mean_last - last_level), ratio * last_scale
         new = jax.tree.map(
             lambda one, other: jnp.where(mask.any(), one, other), new, last
         )

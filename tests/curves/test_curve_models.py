@@ -144,8 +144,8 @@ def test_curves_with_one_checkpoint_are_ordinary_regression(name):
 
 GPARS = {
     "slopes": gpar(markov=2),
-    "slopes about a carry": gpar(carry=0.9, rough=True),
-    "carry without slopes": gpar(linear=False, carry=0.9),
+    "slopes about a prior slope": gpar(prior_slope=0.9, matern=True),
+    "prior slope without slopes": gpar(linear=False, prior_slope=0.9),
     "independent": gpar(linear=False, linear_inputs=True),
     "replaced": gpar(replace=True),
 }

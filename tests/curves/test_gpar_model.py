@@ -24,11 +24,11 @@ OPTIONS = {
         "tied": False,
     },
     "independent": {"markov": 0},
-    "carried": {"carry": 0.9, "rough": True},
+    "prior slope": {"prior_slope": 0.9, "matern": True},
     "replaced": {"replace": True, "nonlinear": True},
-    "replaced and carried": {"replace": True, "carry": 0.9},
+    "replaced and prior slope": {"replace": True, "prior_slope": 0.9},
     "imputed": {"impute": True, "markov": None},
-    "imputed and carried": {"impute": True, "carry": 0.9},
+    "imputed and prior slope": {"impute": True, "prior_slope": 0.9},
     "imputed and replaced": {"impute": True, "replace": True, "nonlinear": True},
 }
 # For models that impute: outputs observed without those before.
@@ -58,7 +58,7 @@ def numpy_kernel(model, params, i, x, y):
         r = np.sqrt(5.0 * squared)
         found = of["variance"][i] * (
             (1.0 + r + r**2 / 3.0) * np.exp(-r)
-            if model.rough
+            if model.matern
             else np.exp(-0.5 * squared)
         )
         if model.linear_inputs:
@@ -74,10 +74,10 @@ def numpy_kernel(model, params, i, x, y):
     return kernel
 
 
-def standardized(values, carry):
+def standardized(values, prior_slope):
     """Return curves in the units of the model, in NumPy."""
     level, scale = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    for i in range(1, 3) if carry else ():
+    for i in range(1, 3) if prior_slope else ():
         both = values[:, i - 1 : i + 1]
         both = both[~np.isnan(both).any(axis=1)]
         then, now = both.mean(axis=0)
@@ -85,7 +85,7 @@ def standardized(values, carry):
             i - 1
         ] ** 2
         scale[i] = scale[i - 1] * np.sqrt(after / before)
-        level[i] = now - carry * scale[i] / scale[i - 1] * (then - level[i - 1])
+        level[i] = now - prior_slope * scale[i] / scale[i - 1] * (then - level[i - 1])
     return (values - level) / scale, level, scale
 
 
@@ -94,7 +94,7 @@ def standardized(values, carry):
 def test_evidence_and_densities_match_a_chain_of_gps(options):
     model = gpar(**options)
     params, values = params_of(model), HOLES if model.impute else Y
-    y, level, scale = standardized(values, model.carry)
+    y, level, scale = standardized(values, model.prior_slope)
     evidence, densities, new = 0.0, [], (RNG.normal(size=(4, 3)) + 3.0 - level) / scale
     seen, shown = y.copy(), new.copy()  # as later layers see them
     for i in range(3):
@@ -105,7 +105,7 @@ def test_evidence_and_densities_match_a_chain_of_gps(options):
             rows.sum()
         )
         carried = [
-            model.carry * given[:, i - 1] if i else np.zeros(len(given))
+            model.prior_slope * given[:, i - 1] if i else np.zeros(len(given))
             for given in (seen, shown)
         ]
         target = y[rows, i] - carried[0][rows]
@@ -303,7 +303,9 @@ def test_gradients_are_finite_for_every_option():
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
 
 
-@pytest.mark.parametrize("options", [{}, {"replace": True}, {"carry": 0.9}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"replace": True}, {"prior_slope": 0.9}], ids=str
+)
 def test_under_jit_data_with_holes_give_nan(options):
     model = gpar(**options)
     params, data = params_of(model), bonas.dataset(X, HOLES)
@@ -355,7 +357,7 @@ def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="markov must be a number of previous outputs"):
         gpar(markov=-1)
     with pytest.raises(ValueError, match="needs markov=1"):
-        gpar(markov=2, carry=0.5)
+        gpar(markov=2, prior_slope=0.5)
     posterior = gpar().condition(params_of(gpar()), bonas.dataset(X, Y))
     with pytest.raises(ValueError, match=r"points of shape \(m, 2\)"):
         gpar().predict(posterior, AT[:, :1])

@@ -25,21 +25,21 @@ def test_without_carry_every_output_has_its_own_mean_and_deviation():
 
 def test_the_units_of_all_curves_are_recovered_from_the_better_half():
     """Exact but for one pseudo-curve in 400; the mean of the better half is off by 1.6."""
-    _, level, scale = scale_outputs(bonas.dataset(X, BETTER), carry=1.0)
+    _, level, scale = scale_outputs(bonas.dataset(X, BETTER), prior_slope=1.0)
     np.testing.assert_allclose(level, ALL.mean(axis=0), atol=0.05)
     np.testing.assert_allclose(scale, ALL.std(axis=0), rtol=0.02)
 
 
 def test_if_all_curves_continue_the_level_is_their_mean():
-    for carry in (0.3, 0.9):
-        _, level, _ = scale_outputs(bonas.dataset(X, ALL), carry=carry)
+    for prior_slope in (0.3, 0.9):
+        _, level, _ = scale_outputs(bonas.dataset(X, ALL), prior_slope=prior_slope)
         np.testing.assert_allclose(level, ALL.mean(axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("seen", [0, 1, 2])
 def test_a_checkpoint_with_few_values_has_the_scale_of_the_one_before(seen):
     y = np.where(np.arange(400)[:, None] >= np.array([400, seen])[None, :], np.nan, ALL)
-    data, level, scale = scale_outputs(bonas.dataset(X, y, 410), carry=0.9)
+    data, level, scale = scale_outputs(bonas.dataset(X, y, 410), prior_slope=0.9)
     assert np.isfinite(data.y).all()
     assert (scale[1] == scale[0]) == (seen < 2)
     assert (level[1] == level[0]) == (seen == 0)
