@@ -55,7 +55,7 @@ KERNELS = {
         gp.multiply(gp.se(), gp.linear()), gp.on_columns([1, 3], gp.matern12())
     ),
     "on": gp.on_columns([1, 4], gp.matern52()),
-    "basis": gp.basis(gp.quadratic),
+    "basis": gp.basis(gp.quadratic_features),
     "shared": gp.tied(gp.matern52(), [(3, 4)]),
     "shared arc": gp.arc(SPACE) + gp.tied(gp.arc(SPACE), [(3, 4), (5, 6)]),
     "notebook": gp.Kernel(prior={"scale": dist.HalfNormal(1.0)}, value=brownian),

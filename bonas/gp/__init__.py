@@ -32,11 +32,11 @@ from bonas.gp.joint_predictions import sample as sample
 from bonas.gp.kernel import Kernel as Kernel
 from bonas.gp.kernel import Params as Params
 from bonas.gp.kernel import gram as gram
-from bonas.gp.linear_kernels import affine as affine
+from bonas.gp.linear_kernels import affine_features as affine_features
 from bonas.gp.linear_kernels import basis as basis
-from bonas.gp.linear_kernels import line as line
 from bonas.gp.linear_kernels import linear as linear
-from bonas.gp.linear_kernels import quadratic as quadratic
+from bonas.gp.linear_kernels import linear_features as linear_features
+from bonas.gp.linear_kernels import quadratic_features as quadratic_features
 from bonas.gp.linear_kernels import spherical_linear as spherical_linear
 from bonas.gp.masked_kernels import blocks as blocks
 from bonas.gp.masked_kernels import masked as masked

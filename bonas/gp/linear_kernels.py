@@ -55,19 +55,19 @@ def linear() -> Kernel:
     return Linear()
 
 
-def line(x: Float[Array, " d"]) -> Float[Array, " d"]:
+def linear_features(x: Float[Array, " d"]) -> Float[Array, " d"]:
     """Return φ(x) = x, the features of a line through the origin (Twist, eq. 17)."""
     return x
 
 
-def affine(x: Float[Array, " d"]) -> Float[Array, " d+1"]:
+def affine_features(x: Float[Array, " d"]) -> Float[Array, " d+1"]:
     """Return φ(x) = (1, x) (Twist, eq. 22, which omits the prior of w_0)."""
     return jnp.concatenate([jnp.ones(1, x.dtype), x])
 
 
-def quadratic(x: Float[Array, " d"]) -> Float[Array, " 2*d+1"]:
+def quadratic_features(x: Float[Array, " d"]) -> Float[Array, " 2*d+1"]:
     """Return φ(x) = (1, x_1 … x_d, x_1² … x_d²) (Twist, after eq. 24)."""
-    return jnp.concatenate([affine(x), x * x])
+    return jnp.concatenate([affine_features(x), x * x])
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,14 @@ def basis(features: Callable[[Array], Array]) -> Kernel:
     singular, so the noise must not be 0.
 
     Args:
-        features: φ, a function of one point, such as `affine` or `quadratic`.
+        features: φ, a function of one point, such as `affine_features` or `quadratic_features`.
     """
     if not callable(features):
         raise TypeError(f"features must be a function of one point; got {features!r}")
-    return Basis(features, one_hot=features in (line, affine, quadratic))
+    return Basis(
+        features,
+        one_hot=features in (linear_features, affine_features, quadratic_features),
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas import nets
 from bonas.data import Dataset, clean
-from bonas.gp import Prediction, affine, basis
+from bonas.gp import Prediction, affine_features, basis
 from bonas.infer import choose
 from bonas.nets import DIVERGED, Params, Run, init_network, masks
 from bonas.nets import fit as fit_network
@@ -176,7 +176,7 @@ def last_layer(
         raise ValueError(
             f"expected a hidden layer and steps >= 1; got {widths} and {steps}"
         )
-    regression = gp(basis(affine), infer=infer, samples=samples)
+    regression = gp(basis(affine_features), infer=infer, samples=samples)
     return LastLayer(
         tuple(widths), activation, steps, learning_rate, weight_decay, warm, regression
     )

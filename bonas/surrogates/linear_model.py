@@ -9,8 +9,8 @@ from bonas.gp import Noise, priors
 from bonas.surrogates.gaussian_process import GaussianProcess, gp
 
 FEATURES: dict[str, Callable[[Array], Array]] = {
-    "linear": gaussian.affine,
-    "quadratic": gaussian.quadratic,
+    "linear": gaussian.affine_features,
+    "quadratic": gaussian.quadratic_features,
 }
 
 

@@ -24,7 +24,7 @@ class Model:
 # The paper states no prior; this was the default of bonas when the table was made.
 FLAT = gp.priors.flat_angles
 _LINE, _MATERN, _ARC = (
-    gp.basis(gp.affine),
+    gp.basis(gp.affine_features),
     gp.matern52(),
     gp.arc(raiders.active, prior=FLAT),
 )

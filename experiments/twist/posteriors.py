@@ -86,9 +86,13 @@ def panels(config: Config) -> dict[str, Panel]:
         for size in (config.larger, config.smaller)
     )
     return {
-        "poor": Panel("(a) φ(x) = (1, x)", gp.basis(gp.affine), {"variance": variance}),
+        "poor": Panel(
+            "(a) φ(x) = (1, x)", gp.basis(gp.affine_features), {"variance": variance}
+        ),
         "appropriate": Panel(
-            "(b) φ(x) = (1, x, x²)", gp.basis(gp.quadratic), {"variance": variance}
+            "(b) φ(x) = (1, x, x²)",
+            gp.basis(gp.quadratic_features),
+            {"variance": variance},
         ),
         "larger": Panel(f"(a) ℓ = {config.larger:g}", gp.se(), larger),
         "smaller": Panel(f"(b) ℓ = {config.smaller:g}", gp.se(), smaller),
@@ -97,7 +101,7 @@ def panels(config: Config) -> dict[str, Panel]:
 
 def objective(config: Config, x: Array) -> Array:
     """Return f(x) (m,) at points x (m, 1)."""
-    return jax.vmap(gp.quadratic)(x) @ jnp.asarray(config.weights)
+    return jax.vmap(gp.quadratic_features)(x) @ jnp.asarray(config.weights)
 
 
 def observe(config: Config, key: Array) -> bonas.Dataset:

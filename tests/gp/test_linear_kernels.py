@@ -14,7 +14,9 @@ def features(function, x):
     return np.stack([np.asarray(function(jnp.asarray(row))) for row in x])
 
 
-@pytest.mark.parametrize("function", [gp.line, gp.affine, gp.quadratic])
+@pytest.mark.parametrize(
+    "function", [gp.linear_features, gp.affine_features, gp.quadratic_features]
+)
 def test_function_space_equals_weight_space(function):
     """Twist, eq. 25: weights N(A⁻¹Φᵀy/σ², A⁻¹), A = ΦᵀΦ/σ² + I/α², predict the same."""
     alpha, sigma = 0.8, 0.25
@@ -36,11 +38,14 @@ def test_function_space_equals_weight_space(function):
 
 def test_twists_printed_posterior_without_the_basis_is_wrong():
     """After eq. 25 the middle matrix prints X Xᵀ where φ(X) φ(X)ᵀ is needed."""
-    phi, new = features(gp.quadratic, X), features(gp.quadratic, NEW)
+    phi, new = features(gp.quadratic_features, X), features(gp.quadratic_features, NEW)
     right = new @ phi.T @ np.linalg.solve(phi @ phi.T + 0.25**2 * np.eye(8), Y)
     printed = new @ phi.T @ np.linalg.solve(X @ X.T + 0.25**2 * np.eye(8), Y)
     posterior = gp.condition(
-        gp.basis(gp.quadratic), {"variance": 1.0}, bonas.dataset(X, Y), noise=0.25**2
+        gp.basis(gp.quadratic_features),
+        {"variance": 1.0},
+        bonas.dataset(X, Y),
+        noise=0.25**2,
     )
     np.testing.assert_allclose(
         gp.predict(posterior, jnp.asarray(NEW)).mean, right, rtol=1e-9
@@ -51,7 +56,7 @@ def test_twists_printed_posterior_without_the_basis_is_wrong():
 @pytest.mark.typed
 def test_quadratic_basis_has_2d_plus_1_functions():
     np.testing.assert_array_equal(
-        gp.quadratic(jnp.array([2.0, 3.0])), [1.0, 2.0, 3.0, 4.0, 9.0]
+        gp.quadratic_features(jnp.array([2.0, 3.0])), [1.0, 2.0, 3.0, 4.0, 9.0]
     )
 
 
@@ -60,7 +65,10 @@ def test_an_appropriate_basis_recovers_a_quadratic():
     x = np.linspace(-1, 1, 30)[:, None]
     y = 0.5 - x[:, 0] + 1.5 * x[:, 0] ** 2
     posterior = gp.condition(
-        gp.basis(gp.quadratic), {"variance": 10.0}, bonas.dataset(x, y), noise=1e-6
+        gp.basis(gp.quadratic_features),
+        {"variance": 10.0},
+        bonas.dataset(x, y),
+        noise=1e-6,
     )
     np.testing.assert_allclose(
         gp.predict(posterior, jnp.array([[0.33]])).mean[0],
