@@ -44,8 +44,10 @@ from bonas.gp.mean import Mean as Mean
 from bonas.gp.mean import zero as zero
 from bonas.gp.one_hot_columns import indicator_of as indicator_of
 from bonas.gp.one_hot_columns import one_hot as one_hot
-from bonas.gp.one_hot_columns import without_order as without_order
-from bonas.gp.saas_kernel import inverse_squares as inverse_squares
+from bonas.gp.one_hot_columns import with_categories as with_categories
+from bonas.gp.saas_kernel import (
+    inverse_squared_lengthscales as inverse_squared_lengthscales,
+)
 from bonas.gp.saas_kernel import saas as saas
 from bonas.gp.stationary_kernels import matern12 as matern12
 from bonas.gp.stationary_kernels import matern32 as matern32

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from bonas.gp.kernel import Kernel, Params, check_kernel, check_points, gram
-from bonas.gp.one_hot_columns import without_order
+from bonas.gp.one_hot_columns import with_categories
 
 
 class CompositeKernel(Kernel):
@@ -41,7 +41,7 @@ class Combination(CompositeKernel):
             check_points(kernel, x)
 
     def with_categories(self, categories: tuple[int, ...]) -> Kernel:
-        adapted = tuple(without_order(kernel, categories) for kernel in self.kernels)
+        adapted = tuple(with_categories(kernel, categories) for kernel in self.kernels)
         return replace(self, kernels=adapted, categories=categories)
 
     def _join(self, terms: Sequence[Array]) -> Array:
@@ -104,7 +104,7 @@ class OnColumns(CompositeKernel):
     def with_categories(self, categories: tuple[int, ...]) -> Kernel:
         options = tuple(categories[column] for column in self.columns)
         return replace(
-            self, kernel=without_order(self.kernel, options), categories=categories
+            self, kernel=with_categories(self.kernel, options), categories=categories
         )
 
     def _check_width(self, d: int) -> None:

@@ -54,7 +54,7 @@ class Kernel:
         """Raise a ValueError if points (n, d) are outside the domain of the kernel."""
 
     def with_categories(self, categories: tuple[int, ...]) -> "Kernel":
-        """Return the kernel for points with these options per column; see `gp.without_order`."""
+        """Return the kernel for points with these options per column; see `gp.with_categories`."""
         from bonas.gp.one_hot_columns import one_hot
 
         if self.categories is not None:

@@ -22,7 +22,7 @@ from bonas.gp.conditional_kernels import (
 )
 from bonas.gp.default_kernels import matern52
 from bonas.gp.kernel import Kernel, Params, check_kernel, gram
-from bonas.gp.one_hot_columns import without_order
+from bonas.gp.one_hot_columns import with_categories
 from bonas.spaces import Space
 
 _PATTERN = (
@@ -59,7 +59,7 @@ class Masked(CompositeKernel):
 
     def with_categories(self, categories: tuple[int, ...]) -> Kernel:
         return replace(
-            self, base=without_order(self.base, categories), categories=categories
+            self, base=with_categories(self.base, categories), categories=categories
         )
 
     def _split(self, x: Array) -> tuple[Array, Array]:
@@ -82,7 +82,7 @@ def masked(active: Active, base: Kernel | None = None) -> Kernel:
     base = matern52() if base is None else base
     check_kernel(base)
     function, categories = resolve_active(active)
-    adapted = without_order(base, categories)
+    adapted = with_categories(base, categories)
     return Masked(function, adapted, adapted.categories)
 
 
@@ -135,7 +135,7 @@ class Blocks(CompositeKernel):
         _check_space(self.active, x)
 
     def with_categories(self, categories: tuple[int, ...]) -> Kernel:
-        parts = tuple(without_order(part, categories) for part in self.parts)
+        parts = tuple(with_categories(part, categories) for part in self.parts)
         return replace(self, parts=parts, categories=categories)
 
     def _active_groups(self, x: Array) -> Array:
@@ -170,7 +170,7 @@ def blocks(
         )
     function, categories = resolve_active(active)
     parts = tuple(
-        without_order(on_columns(group, base), categories) for group in chosen
+        with_categories(on_columns(group, base), categories) for group in chosen
     )
     options = categories if any(categories) else None
     return Blocks(function, chosen, parts, matern52(), options)

@@ -52,7 +52,7 @@ def one_hot(categories: Sequence[int], kernel: Kernel) -> Kernel:
     return OneHot(kernel, tuple(categories))
 
 
-def without_order(kernel: Kernel, categories: Sequence[int]) -> Kernel:
+def with_categories(kernel: Kernel, categories: Sequence[int]) -> Kernel:
     """Return the kernel for a space with these `space.categories`, so that options have no order.
 
     A kernel with the same categories is returned unchanged, and one that requires the encoding by

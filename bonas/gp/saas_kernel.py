@@ -24,7 +24,7 @@ class _SparsePrior:
 
 
 def _scaled(params: Params, x: Array) -> Array:
-    return x * safe_sqrt(inverse_squares(params))
+    return x * safe_sqrt(inverse_squared_lengthscales(params))
 
 
 def saas(alpha: float = 0.1) -> Kernel:
@@ -41,7 +41,7 @@ def saas(alpha: float = 0.1) -> Kernel:
     return Stationary(_SparsePrior(float(alpha)), matern52_profile, embed=_scaled)
 
 
-def inverse_squares(params: Params) -> Array:
+def inverse_squared_lengthscales(params: Params) -> Array:
     """Return the inverse squared length scales (d,) of `saas`, or (s, d) for s samples.
 
     They measure the effect of each column.

@@ -77,7 +77,7 @@ class GaussianProcess(PosteriorSurrogate):
         if self.kernel is None:
             kernel = default_kernel(space)
         else:
-            kernel = gaussian.without_order(self.kernel, space.categories)
+            kernel = gaussian.with_categories(self.kernel, space.categories)
         # Raises a ValueError if the kernel was made for another space.
         gaussian.hyperprior(kernel, space.dim, noise=self.noise, mean=self.mean)
         return replace(self, kernel=kernel)
@@ -153,4 +153,4 @@ def default_kernel(space: Space) -> Kernel:
     """
     if space.conditions:
         return gaussian.arc(space)
-    return gaussian.without_order(gaussian.blend(), space.categories)
+    return gaussian.with_categories(gaussian.blend(), space.categories)

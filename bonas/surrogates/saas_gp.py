@@ -84,7 +84,7 @@ class SAAS(PosteriorSurrogate):
                 "surrogates.saas does not support conditional parameters; use surrogates.gp()"
             )
         return replace(
-            self, kernel=gaussian.without_order(self.kernel, space.categories)
+            self, kernel=gaussian.with_categories(self.kernel, space.categories)
         )
 
     def _target(self, data: Dataset) -> Target:

@@ -36,7 +36,7 @@ def columns_together(space: bonas.TableSpace) -> tuple[tuple[int, ...], ...]:
 @cache
 def constant_fill(space: bonas.TableSpace) -> gp.Kernel:
     """Return Matérn 5/2 with −1 in irrelevant columns, as in the authors' code."""
-    base = gp.without_order(gp.matern52(), space.categories)
+    base = gp.with_categories(gp.matern52(), space.categories)
 
     def fill(x):
         return jnp.where(space.active(x), x, -1.0)

@@ -113,7 +113,7 @@ def test_gradients_are_finite_also_at_coincident_points():
 @pytest.mark.slow
 def test_options_of_a_choice_have_no_order():
     """Column 1 has three options at equal distances; one_hot by hand gives the same numbers."""
-    kernel = gp.without_order(gp.additive([(0, 1), (2,)]), (0, 3, 0))
+    kernel = gp.with_categories(gp.additive([(0, 1), (2,)]), (0, 3, 0))
     params = {"variance": 1.0, "lengthscale": jnp.array([0.5, 0.6, 0.6, 0.6, 0.8])}
     rows = jnp.array([[0.2, option, 0.7] for option in (0.0, 0.5, 1.0)])
     matrix = np.asarray(gp.gram(kernel, params, rows, rows))

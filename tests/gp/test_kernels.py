@@ -121,11 +121,11 @@ class Written(gp.Kernel):
 @pytest.mark.parametrize("kernel", [OVERLAP, Written(), gp.basis(lambda x: x[:2])])
 def test_a_kernel_that_a_user_wrote_gets_the_columns_of_the_space(kernel, make):
     kernel = make(kernel)
-    assert gp.without_order(kernel, SPACE.categories) is kernel
+    assert gp.with_categories(kernel, SPACE.categories) is kernel
 
 
 def test_a_written_kernel_keeps_its_columns_next_to_a_built_in_one():
-    first, second = gp.without_order(OVERLAP + gp.se(), SPACE.categories).kernels
+    first, second = gp.with_categories(OVERLAP + gp.se(), SPACE.categories).kernels
     assert first is OVERLAP
     assert second == gp.one_hot(SPACE.categories, gp.se())
 
@@ -133,7 +133,7 @@ def test_a_written_kernel_keeps_its_columns_next_to_a_built_in_one():
 def test_a_written_kernel_may_ask_for_one_hot_columns():
     kernel = gp.Kernel(OVERLAP.prior, overlap, one_hot=True)
     expected = gp.one_hot(SPACE.categories, kernel)
-    assert gp.without_order(kernel, SPACE.categories) == expected
+    assert gp.with_categories(kernel, SPACE.categories) == expected
 
 
 def test_a_search_passes_the_columns_of_the_space_to_a_written_kernel():
@@ -338,11 +338,11 @@ def test_every_kernel_can_be_made_to_take_a_choice_for_what_it_is(kernel):
     """With equal parameters, swapping two options changes no similarity."""
     if kernel.categories == ():
         with pytest.raises(ValueError, match="was made for none"):
-            gp.without_order(kernel, SPACE.categories)
+            gp.with_categories(kernel, SPACE.categories)
         return
     if kernel.categories is None and not kernel.one_hot:
         kernel = gp.one_hot(SPACE.categories, kernel)
-    fair = gp.without_order(kernel, SPACE.categories)
+    fair = gp.with_categories(kernel, SPACE.categories)
     assert fair.categories == SPACE.categories
     params = jax.tree.map(lambda leaf: jnp.full_like(leaf, 0.6), params_of(fair, 0))
     base = SPACE.encode({"depth": 0, "lr": 0.1, "activation": "tanh"})
@@ -353,4 +353,4 @@ def test_every_kernel_can_be_made_to_take_a_choice_for_what_it_is(kernel):
 
 
 def test_a_space_without_choices_leaves_kernels_alone():
-    assert gp.without_order(gp.arc(SPACE.active), (0, 0, 0)) == gp.arc(SPACE.active)
+    assert gp.with_categories(gp.arc(SPACE.active), (0, 0, 0)) == gp.arc(SPACE.active)

@@ -163,7 +163,7 @@ def test_options_have_no_order(make):
 
 
 def test_a_kernel_of_numbers_is_adapted_to_options():
-    adapted = gp.without_order(gp.masked(SPACE.active), SPACE.categories)
+    adapted = gp.with_categories(gp.masked(SPACE.active), SPACE.categories)
     params, points = params_of(gp.masked(SPACE), 0), POINTS[0]
     np.testing.assert_array_equal(
         gram(adapted, params, points, points),

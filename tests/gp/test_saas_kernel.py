@@ -19,7 +19,9 @@ def test_it_is_a_matern_kernel_of_inverse_squared_length_scales():
         rtol=1e-11,
     )
     np.testing.assert_allclose(
-        gp.inverse_squares(PARAMS), plain["lengthscale"] ** -2.0, rtol=1e-12
+        gp.inverse_squared_lengthscales(PARAMS),
+        plain["lengthscale"] ** -2.0,
+        rtol=1e-12,
     )
 
 

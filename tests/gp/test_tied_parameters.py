@@ -87,7 +87,9 @@ def test_priors_that_differ_by_column_are_refused():
 
 def test_options_share_the_entry_of_their_choice():
     """Column 2 has three options: the group (1, 2) is the positions 1 to 4 after `one_hot`."""
-    kernel = gp.without_order(gp.tied(gp.matern52(), [(1, 2)]), cases.SPACE.categories)
+    kernel = gp.with_categories(
+        gp.tied(gp.matern52(), [(1, 2)]), cases.SPACE.categories
+    )
     plain = gp.one_hot(cases.SPACE.categories, gp.matern52())
     scales = jnp.linspace(0.3, 1.0, 6)
     alone = scales[jnp.array([0, 1, 1, 1, 1, 2, 3, 4, 5])]
@@ -101,11 +103,11 @@ def test_options_share_the_entry_of_their_choice():
 
 def test_a_kernel_that_knows_the_choices_stays_as_it_is():
     knowing = gp.tied(gp.arc(cases.SPACE), [(3, 4)])
-    assert gp.without_order(knowing, cases.SPACE.categories) is knowing
+    assert gp.with_categories(knowing, cases.SPACE.categories) is knowing
 
 
 def test_compositions_are_not_guessed_at():
     with pytest.raises(ValueError, match="or tie each part"):
-        gp.without_order(
+        gp.with_categories(
             gp.tied(gp.matern52() + gp.linear(), [(3, 4)]), cases.SPACE.categories
         )

@@ -37,7 +37,9 @@ def fitted():
 def test_effective_columns_matter_more_than_all_others(fitted):
     """In every data set the median inverse length scale of live columns exceeds all others."""
     for state, _ in fitted:
-        relevance = np.median(gp.inverse_squares(state.posterior.params), axis=0)
+        relevance = np.median(
+            gp.inverse_squared_lengthscales(state.posterior.params), axis=0
+        )
         others = np.delete(relevance, LIVE)
         assert relevance[list(LIVE)].min() > 5.0 * others.max(), relevance
 
