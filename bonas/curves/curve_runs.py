@@ -46,7 +46,7 @@ class CurveHistory(NamedTuple):
     state: Any  # final state of the search
     started: Array  # () int: networks started
     # () bool: the capacity, not the space or the budget, limited the number of networks
-    full: Array
+    capacity_reached: Array
 
 
 class _Run(NamedTuple):
@@ -108,7 +108,7 @@ def run_curves(
         budget: Total number of training steps.
         networks: Largest number of networks to start (default: 128, or twice the number that the
             budget trains to the end if that is more; at most the size of the space). If it
-            limits the run, `CurveHistory.full` is true.
+            limits the run, `CurveHistory.capacity_reached` is true.
     """
     steps, budget = _check_run(search, steps, budget)
     capacity = _capacity(search, steps, budget, networks)
@@ -208,7 +208,7 @@ def _history(setting: _Setting, run: _Run) -> CurveHistory:
         best=jax.lax.cummin(jnp.where(final, run.y, jnp.inf)),
         state=run.state,
         started=started,
-        full=(started >= setting.capacity) & (setting.capacity < possible),
+        capacity_reached=(started >= setting.capacity) & (setting.capacity < possible),
     )
 
 

@@ -159,7 +159,7 @@ def test_a_run_reports_started_networks_and_a_full_record(search):
             networks=networks,
         )
         assert found.started == (found.step == 0).sum()
-        return int(found.started), bool(found.full), int(found.spent[-1])
+        return int(found.started), bool(found.capacity_reached), int(found.spent[-1])
 
     assert counted(BUDGET, 5) == (5, True, 5 * STEPS[-1])
     if search == "random":
