@@ -26,7 +26,7 @@ from bonas.curves.curve_scores import (
     rate_score,
 )
 from bonas.curves.gpar_curve_model import autoregressive
-from bonas.curves.gpar_model import gpar
+from bonas.curves.gpar_model import GPAR, gpar
 from bonas.curves.training_record import (
     TrainingRecord,
     add_checkpoint,
@@ -286,16 +286,7 @@ def curve_search(
     thinning = _THINNING[variant] if thinning is None else thinning
     if initial is None:
         initial = int(min(5 if thinning == 1 else 8, space.size))
-    if (
-        min(
-            initial,
-            thinning,
-            batch,
-            draws - 1,
-            candidates,
-        )
-        < 1
-    ):
+    if min(initial, thinning, batch, draws - 1, candidates) < 1:
         raise ValueError(
             "initial, thinning, batch and candidates must be at least 1, and draws at least 2; "
             f"got initial={initial}, thinning={thinning}, batch={batch}, candidates={candidates}, "
@@ -311,6 +302,7 @@ def curve_search(
         )
     if model is None:
         model = autoregressive(gpar()) if variant == "published" else autoregressive()
+    _check_model(model)
     return CurveSearch(
         space=space,
         steps=steps,
@@ -324,6 +316,19 @@ def curve_search(
         disjoint=disjoint,
         candidates=candidates,
     )
+
+
+def _check_model(model: Any) -> None:
+    """Raise a ValueError unless the argument is a curve model."""
+    if isinstance(model, GPAR):
+        raise ValueError(
+            "expected a curve model; got a GPAR: use curves.autoregressive(gpar)"
+        )
+    if not isinstance(model, CurveModel):
+        raise ValueError(
+            "expected a curve model, such as curves.autoregressive() or curves.power_law(); "
+            f"got {model!r}"
+        )
 
 
 def _check_variant(variant: str, acquisition: str) -> None:

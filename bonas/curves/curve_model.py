@@ -1,7 +1,7 @@
 """The interface of learning-curve models, and the fit that they have in common."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +21,17 @@ class PartialCurves(NamedTuple):
     mask: Array  # (m, c) bool: observed; False from the first missing checkpoint on
 
 
-@runtime_checkable
-class CurveModel(Protocol):
+class CurveModel:
     """A model of learning curves: values of networks at c checkpoints of training.
 
-    Implement it as a frozen dataclass registered with `jax.tree_util.register_static`, so that
-    it can be passed to jitted functions.
+    A curve model is a frozen dataclass: its settings are fields and its behavior is methods. It is
+    static, equal and hashable by value, and may be passed to any jitted function; subclasses are
+    registered with JAX automatically.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        jax.tree_util.register_static(cls)
 
     def init(
         self,
@@ -42,7 +46,7 @@ class CurveModel(Protocol):
             d: Number of columns of x.
             times: Share of the whole training at each checkpoint.
         """
-        ...
+        raise NotImplementedError
 
     def fit(
         self,
@@ -51,7 +55,7 @@ class CurveModel(Protocol):
         state: Any,
     ) -> tuple[Any, FitInfo]:
         """Fit the model to curves (n, c), starting from the last state."""
-        ...
+        raise NotImplementedError
 
     def sample(
         self,
@@ -65,7 +69,7 @@ class CurveModel(Protocol):
 
         The observed beginnings must have been among the data of the last fit.
         """
-        ...
+        raise NotImplementedError
 
 
 def fit_parameters(

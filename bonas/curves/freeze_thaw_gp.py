@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from bonas import gp
-from bonas.curves.curve_model import PartialCurves, fit_parameters
+from bonas.curves.curve_model import CurveModel, PartialCurves, fit_parameters
 from bonas.data import Dataset, clean, empty, standardize
 from bonas.gp import Kernel, Posterior, exact, joint_predictions
 from bonas.infer import Target, target
@@ -44,9 +44,8 @@ class CurveSummary(NamedTuple):
     rest: Array  # () log p(y | f) − log N(value; f, noise), which does not depend on f
 
 
-@jax.tree_util.register_static
 @dataclass(frozen=True)
-class FreezeThaw:
+class FreezeThaw(CurveModel):
     """A freeze-thaw model of learning curves, made by `curves.freeze_thaw`."""
 
     kernel: Kernel

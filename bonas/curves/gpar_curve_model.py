@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.curves.curve_model import PartialCurves, fit_parameters
+from bonas.curves.curve_model import CurveModel, PartialCurves, fit_parameters
 from bonas.curves.gpar_draws import draw_linear_curves, observed_inputs, scale_start
 from bonas.curves.gpar_layers import GPARPosterior
 from bonas.curves.gpar_model import GPAR, gpar
@@ -24,9 +23,8 @@ class AutoregressiveState(NamedTuple):
     posterior: GPARPosterior
 
 
-@jax.tree_util.register_static
 @dataclass(frozen=True)
-class Autoregressive:
+class Autoregressive(CurveModel):
     """A GPAR fitted jointly over all layers, made by `curves.autoregressive`."""
 
     model: GPAR

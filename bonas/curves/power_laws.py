@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from bonas import gp
-from bonas.curves.curve_model import PartialCurves, fit_parameters
+from bonas.curves.curve_model import CurveModel, PartialCurves, fit_parameters
 from bonas.data import Dataset, clean, empty, standardize
 from bonas.gp import Kernel, Posterior, exact, joint_predictions
 from bonas.infer import Target, target
@@ -60,9 +60,8 @@ class _Fits(NamedTuple):
     error: Array  # (n, e) expected sum of squares about the curve
 
 
-@jax.tree_util.register_static
 @dataclass(frozen=True)
-class PowerLaw:
+class PowerLaw(CurveModel):
     """A power-law model of learning curves, made by `curves.power_law`."""
 
     kernel: Kernel

@@ -18,15 +18,14 @@ from curves.curve_table import (
 )
 
 import bonas
-from bonas.curves import curve_search, run_curves
+from bonas.curves import CurveModel, curve_search, gpar, run_curves
 from bonas.curves.training_record import is_complete
 from bonas.search import FALLBACKS, Observation
 from bonas.surrogates import FitInfo
 
 
-@jax.tree_util.register_static
 @dataclass(frozen=True)
-class ConstantModel:
+class ConstantModel(CurveModel):
     """A curve model that draws the same value everywhere."""
 
     value: float
@@ -42,7 +41,6 @@ class ConstantModel:
         return jnp.full((k, *observed.y.shape), self.value)
 
 
-@jax.tree_util.register_static
 @dataclass(frozen=True)
 class FavoriteModel(ConstantModel):
     """A curve model whose i-th set of draws is least at network 5 i."""
@@ -184,6 +182,10 @@ def test_invalid_settings_are_refused():
         curve_search(SPACE, STEPS, variant="thawed")
     with pytest.raises(ValueError, match="at least 1"):
         curve_search(SPACE, STEPS, initial=0)
+    with pytest.raises(ValueError, match=r"got a GPAR: use curves\.autoregressive"):
+        curve_search(SPACE, STEPS, model=gpar())
+    with pytest.raises(ValueError, match=r"expected a curve model, .* got 'gpar'"):
+        curve_search(SPACE, STEPS, model="gpar")
 
 
 def test_a_checkpoint_out_of_order_is_refused():
