@@ -61,6 +61,7 @@ class Family(ABC):
 
     name: ClassVar[str]
     unit: ClassVar[str] = "epochs"  # the unit of checkpoints
+    predicts_noise: ClassVar[bool] = False  # of a regression; else estimated afterwards
 
     @property
     @abstractmethod
@@ -206,6 +207,7 @@ class VariationalFamily(Family):
     """Variational networks with searched layers, learning rate and prior variance."""
 
     name = "bnn"
+    predicts_noise = True
     unit = "updates"
 
     _MAX_WIDTH = 64
@@ -282,7 +284,7 @@ def make_family(name: str, size: Size) -> Family:
     """Create a network family by name for data of a given size."""
     if name not in FAMILIES:
         raise ValueError(
-            f"expected a space, one of {', '.join(FAMILIES)}; got {name!r}"
+            f"expected space to be one of {', '.join(FAMILIES)}; got {name!r}"
         )
     if name == "bnn" and size.task == "classification":
         raise ValueError("the space bnn is for regression only; use mlp or ensemble")

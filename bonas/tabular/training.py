@@ -186,11 +186,14 @@ def train_final_ensemble(
     trained = [_train_member(trainer, each) for each in chosen]
     members = [member for member in trained if member.repeats]
     if not members:
-        raise ValueError("none of the best configurations could be trained again")
+        raise ValueError(
+            "none of the best configurations could be trained again; all runs diverged"
+        )
     members = _best_prefix(members, lambda some: _loss(trainer, _repeats(some)))
     groups = [group for repeat in _repeats(members) for group in repeat.groups]
     validation = _predict(_repeats(members))
-    if trainer.table.columns.task == "regression" and trainer.family.name != "bnn":
+    task = trainer.table.columns.task
+    if task == "regression" and not trainer.family.predicts_noise:
         validation, groups = _add_noise(validation, groups, trainer.validation_targets)
     return FinalEnsemble([member.chosen for member in members], groups, validation)
 

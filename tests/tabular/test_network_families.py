@@ -94,7 +94,7 @@ def test_a_million_rows_are_trained_for_40_epochs():
 @pytest.mark.parametrize(
     ("name", "task", "message"),
     [
-        ("cnn", "regression", "expected a space, one of"),
+        ("cnn", "regression", "expected space to be one of"),
         ("bnn", "classification", "is for regression only"),
     ],
 )
