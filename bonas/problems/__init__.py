@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bonas.problems import npz_files as npz_files
     from bonas.problems import synthetic as synthetic
     from bonas.problems import tables as tables
+    from bonas.problems import uci as uci
 
 
 _MODULES = (
@@ -31,6 +32,7 @@ _MODULES = (
     "npz_files",
     "synthetic",
     "tables",
+    "uci",
 )
 
 
