@@ -68,7 +68,7 @@ def configure(
 
 
 def warn_about_single_precision() -> None:
-    """Warn, once per process, if a search runs in float32 on a CPU and nobody asked for that."""
+    """Warn once per process if a search runs in float32 on a CPU without `bonas.configure`."""
     import jax
 
     global _is_configured
@@ -112,7 +112,7 @@ def _cache_folder(cache: bool | str | os.PathLike[str]) -> str:
 
 
 def user_cache() -> Path:
-    """Return the folder of bonas in the user's cache folder of this operating system."""
+    """Return the folder of bonas in the user's cache directory."""
     if sys.platform == "darwin":
         home = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":

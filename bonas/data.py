@@ -1,6 +1,6 @@
 """Observations in arrays of fixed capacity.
 
-New observations do not change the shape of the arrays, so nothing is compiled again.
+New observations do not change the shape of the arrays, so nothing is recompiled.
 """
 
 from typing import Any, NamedTuple
@@ -42,11 +42,11 @@ def append(
     """Return the dataset with one more row.
 
     Args:
-        data: The dataset. If it is full, the result is a ValueError outside `jit`; inside, the
-            row is dropped and `size` grows beyond the capacity.
+        data: The dataset. If it is full, a ValueError is raised outside `jit`; under `jit`, the row
+            is dropped and `size` grows beyond the capacity.
         x: The row (d,).
         y: Its value () or values (p,).
-        observed: Whether the values count; NaN and infinite ones never do.
+        observed: Whether each value is observed. NaN and infinite values are never observed.
     """
     capacity, p = data.y.shape
     d = data.x.shape[1]
@@ -76,7 +76,7 @@ def append(
 def grow(data: Dataset, capacity: int) -> Dataset:
     """Return the same observations with room for `capacity` rows.
 
-    The new shape means that whatever uses the dataset is compiled again.
+    Functions that take the dataset are recompiled, because its shape changes.
     """
     extra = capacity - len(data.x)
     if extra < 0:

@@ -29,7 +29,7 @@ class Context:
     fantasy_state: Any
     # incumbent: lowest posterior mean at evaluated and pending points
     best: Float[Array, " s"]
-    data: Dataset  # all points asked for, with standardized values
+    data: Dataset  # all proposed points, with standardized values
     pending: Bool[Array, " n"]
     failed: Bool[Array, " n"]
     cost: Float[Array, " n"]  # cost of each evaluation, in any unit

@@ -61,7 +61,7 @@ def penalize(
 
 @dataclass(frozen=True)
 class _WithModel(Acquisition):
-    """An acquisition that changes a score by a model of its own, whose state is remembered."""
+    """An acquisition that modifies a score with its own model and keeps the model's state."""
 
     base: Acquisition
     model: Surrogate

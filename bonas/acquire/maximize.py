@@ -60,7 +60,7 @@ class Maximizer:
 
         Args:
             around: Good points, near which candidates are placed.
-            tried: Points asked for before, in the rows that are `valid`.
+            tried: Points proposed before, in the rows that are `valid`.
         """
         raise NotImplementedError
 

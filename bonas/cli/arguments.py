@@ -158,8 +158,8 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--study",
         metavar="FILE",
         type=Path,
-        help="study file; the report (.html) and the networks (.network.npz) are saved beside it; "
-        "default: the name of DATA with the suffix .db",
+        help="study file; the report (.html) and the networks (.network.npz) are saved in the same "
+        "folder; default: the name of DATA with the suffix .db",
     )
     add(
         "--seed",

@@ -21,7 +21,7 @@ class Candidates(NamedTuple):
     """Networks that an ask can choose from."""
 
     x: Array  # (m, d)
-    observed: PartialCurves  # (m, c) their curves so far
+    observed: PartialCurves  # (m, c) their observed curves
     reached: Array  # (m,) int: checkpoints passed
     available: Array  # (m,) bool: can be chosen
     pending: Array  # (m,) bool: in training

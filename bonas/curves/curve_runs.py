@@ -58,14 +58,14 @@ class _Run(NamedTuple):
     step: Array  # (k,) int
     y: Array  # (k,)
     cost: Array  # (k,) int
-    asks: Array  # () int: asks so far
-    advances: Array  # () int: advances so far
+    asks: Array  # () int: number of asks
+    advances: Array  # () int: number of advances
     over: Array  # () bool
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """The static part of a run."""
+class _RunSettings:
+    """The static arguments of a run."""
 
     search: Search
     objective: CurveObjective
@@ -112,7 +112,7 @@ def run_curves(
     """
     steps, budget = _check_run(search, steps, budget)
     capacity = _capacity(search, steps, budget, networks)
-    setting = _Setting(
+    settings = _RunSettings(
         search,
         objective,
         steps,
@@ -120,7 +120,7 @@ def run_curves(
         capacity,
     )
     init_key, ask_key, network_key = jax.random.split(key, 3)
-    start = _start(setting, init_key)
+    start = _start(settings, init_key)
 
     def ask(run: _Run) -> _Run:
         points, state, info = search.ask(
@@ -131,26 +131,26 @@ def run_curves(
             asks=run.asks + 1,
             over=info.exhausted,
         )
-        return jax.lax.scan(partial(_advance, setting, network_key), run, points)[0]
+        return jax.lax.scan(partial(_advance, settings, network_key), run, points)[0]
 
     def unfinished(run: _Run) -> Array:
-        return ~run.over & (run.advances < setting.rows)
+        return ~run.over & (run.advances < settings.rows)
 
-    return _history(setting, jax.lax.while_loop(unfinished, ask, start))
+    return _history(settings, jax.lax.while_loop(unfinished, ask, start))
 
 
-def _start(setting: _Setting, key: PRNGKeyArray) -> _Run:
+def _start(settings: _RunSettings, key: PRNGKeyArray) -> _Run:
     """Return the carry before the first ask."""
-    rows = setting.rows
-    d = setting.search.space.dim
+    rows = settings.rows
+    d = settings.search.space.dim
     zeros = jnp.zeros(rows, int)
     return _Run(
-        state=setting.search.init(key, setting.capacity),
-        record=empty_record(setting.capacity, d, len(setting.steps)),
+        state=settings.search.init(key, settings.capacity),
+        record=empty_record(settings.capacity, d, len(settings.steps)),
         x=jnp.zeros((rows, d)),
         step=zeros - 1,
         y=jnp.full(rows, jnp.nan),
-        cost=zeros.astype(_costs(setting).dtype),
+        cost=zeros.astype(_costs(settings).dtype),
         asks=jnp.asarray(0),
         advances=jnp.asarray(0),
         over=jnp.asarray(False),
@@ -158,7 +158,7 @@ def _start(setting: _Setting, key: PRNGKeyArray) -> _Run:
 
 
 def _advance(
-    setting: _Setting,
+    settings: _RunSettings,
     network_key: PRNGKeyArray,
     run: _Run,
     x: Array,
@@ -166,13 +166,13 @@ def _advance(
     """Train the network at x to its next checkpoint, unless the run has ended."""
     row = find_row(run.record, x)
     step = checkpoints_reached(run.record)[row]
-    cost = _costs(setting)[step]
-    too_many = row >= setting.capacity
-    over = run.over | too_many | (run.cost.sum() + cost > setting.budget)
+    cost = _costs(settings)[step]
+    too_many = row >= settings.capacity
+    over = run.over | too_many | (run.cost.sum() + cost > settings.budget)
 
     def train(run: _Run) -> _Run:
         key = jax.random.fold_in(network_key, row)
-        y = jnp.asarray(setting.objective(key, x, step), x.dtype)
+        y = jnp.asarray(settings.objective(key, x, step), x.dtype)
         cost_value = cost.astype(x.dtype)
         observation = Observation(
             x=x,
@@ -182,7 +182,7 @@ def _advance(
             ok=jnp.isfinite(y),
         )
         return run._replace(
-            state=setting.search.tell(run.state, observation),
+            state=settings.search.tell(run.state, observation),
             record=add_checkpoint(run.record, observation),
             x=run.x.at[run.advances].set(x),
             step=run.step.at[run.advances].set(step),
@@ -194,11 +194,11 @@ def _advance(
     return jax.lax.cond(over, lambda run: run, train, run)._replace(over=over), None
 
 
-def _history(setting: _Setting, run: _Run) -> CurveHistory:
+def _history(settings: _RunSettings, run: _Run) -> CurveHistory:
     """Return the history of a finished run."""
-    final = (run.step == len(setting.steps) - 1) & jnp.isfinite(run.y)
+    final = (run.step == len(settings.steps) - 1) & jnp.isfinite(run.y)
     started = run.record.data.size
-    possible = min(setting.search.space.size, setting.budget // setting.steps[0])
+    possible = min(settings.search.space.size, settings.budget // settings.steps[0])
     return CurveHistory(
         x=run.x,
         step=run.step,
@@ -208,13 +208,14 @@ def _history(setting: _Setting, run: _Run) -> CurveHistory:
         best=jax.lax.cummin(jnp.where(final, run.y, jnp.inf)),
         state=run.state,
         started=started,
-        capacity_reached=(started >= setting.capacity) & (setting.capacity < possible),
+        capacity_reached=(started >= settings.capacity)
+        & (settings.capacity < possible),
     )
 
 
-def _costs(setting: _Setting) -> Array:
+def _costs(settings: _RunSettings) -> Array:
     """Return the training steps (c,) from each checkpoint to the next."""
-    return jnp.asarray(np.diff(setting.steps, prepend=0))
+    return jnp.asarray(np.diff(settings.steps, prepend=0))
 
 
 def run_curves_many(

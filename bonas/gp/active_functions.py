@@ -1,4 +1,4 @@
-"""Functions given as `active=`, which tell for a point which of its columns are active."""
+"""Functions passed as `active=`: they return which columns of a point are active."""
 
 from collections.abc import Callable
 from functools import partial

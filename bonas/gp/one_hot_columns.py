@@ -67,7 +67,7 @@ def with_categories(kernel: Kernel, categories: Sequence[int]) -> Kernel:
 
 
 def indicator_of(x: Array, m: int) -> Array:
-    """Return the unit vector (m,) of the option that the column value x stands for."""
+    """Return the unit vector (m,) of the option that the column value x encodes."""
     return (jnp.round(x * (m - 1)).astype(int) == jnp.arange(m)).astype(x.dtype)
 
 

@@ -3,7 +3,7 @@
 Priors of kernels are functions of the number of columns, priors of the noise variance functions
 without arguments. They suit points in the unit cube and values of mean 0 and variance 1.
 
-The defaults are defined beside the code that they are the defaults of.
+Each default is defined in the module that uses it.
 """
 
 import math

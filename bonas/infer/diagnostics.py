@@ -62,7 +62,7 @@ def summary(chains: Tree, info: Info | None = None) -> str:
 def to_arviz(chains: Tree, info: Info | None = None) -> Any:
     """Convert chains, leaves (chains, samples, ...), to ArviZ's InferenceData.
 
-    It requires ArviZ: `pip install bonas[arviz]`.
+    It requires ArviZ: `pip install 'bonas[arviz]'`.
     """
     try:
         import arviz

@@ -21,6 +21,6 @@ def __getattr__(name: str) -> Any:
         from bonas.interchange.optuna_sampler import BonasSampler
     except ModuleNotFoundError as problem:
         raise ImportError(
-            "BonasSampler needs Optuna: pip install bonas[optuna]"
+            "BonasSampler needs Optuna: pip install 'bonas[optuna]'"
         ) from problem
     return BonasSampler

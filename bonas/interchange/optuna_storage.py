@@ -42,7 +42,7 @@ def to_optuna(
         import optuna
     except ImportError as problem:
         raise ImportError(
-            "to_optuna needs Optuna: pip install bonas[optuna]"
+            "to_optuna needs Optuna: pip install 'bonas[optuna]'"
         ) from problem
     if storage is None:
         storage = study.path.with_suffix(".optuna.db")

@@ -48,7 +48,8 @@ class Ensemble(NamedTuple):
     # (capacity,) int: region that each member predicts in; see Subsampling.group
     group: Array
     included: Array  # (capacity,) bool: members in the average
-    # (capacity,) bool: included only because no member of its group was plausible
+    # (capacity,) bool: included although `has_plausible_spread` is false for it, because it is for
+    # every member of its group
     relaxed: Array
     status: Array  # (capacity,) int: how training ended, a position in nets.STATUSES
     epochs: Array  # (capacity,) int: epochs trained; 0 for unused members
@@ -183,13 +184,13 @@ def has_plausible_spread(
 ) -> Bool[Array, ""]:
     """Return whether predictions and targets vary by about the same amount over training rows.
 
-    Wilton removes networks that lost too many weights "on the basis of variability in predictions",
-    but does not state the rule. Here the standard deviation of the predictions must be between a
-    tenth and ten times the standard deviation of the targets. A network without connection to its
-    inputs predicts a constant. Predictions of a least-squares fit vary R times as much as the
-    targets, so a tenth means that the fit explains one percent of the variance. The rule depends
-    neither on the scale of the targets nor on other members. If the targets do not vary, a constant
-    is plausible.
+    A spread is plausible if the standard deviation of the predictions is between a tenth and ten
+    times the standard deviation of the targets, or if the targets do not vary. Wilton removes
+    networks that lost too many weights "on the basis of variability in predictions", but does not
+    state the rule. A network without connection to its inputs predicts a constant. Predictions of a
+    least-squares fit vary R times as much as the targets, so a tenth means that the fit explains
+    one percent of the variance. The rule depends neither on the scale of the targets nor on other
+    members.
     """
     weight = jnp.ones(len(outputs), outputs.dtype) if weight is None else weight
     predicted = _weighted_std(outputs, weight)

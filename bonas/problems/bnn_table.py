@@ -120,7 +120,7 @@ def load(
     shrinking: bool = False,
     path: Path | None = None,
 ) -> Table:
-    """Load the learning curves of the networks of a set, as a table to search.
+    """Load learning curves of networks trained on a data set, as a table to search.
 
     The space is depth and log width, as in Hutchinson's searches.
 
@@ -128,7 +128,8 @@ def load(
         name: Name of the data set; see `names`.
         metric: "log_likelihood" (its negative is minimized, in nats per row), "rmse" or
             "rmse_published".
-        shrinking: Include networks with layers that halve; they are a third parameter, `pattern`.
+        shrinking: Include networks in which each layer has half the units of the previous one. They
+            add a third parameter, `pattern`.
         path: The file to read; by default, the one that is part of bonas.
     """
     if metric not in _LOSSES:

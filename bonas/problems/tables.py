@@ -90,8 +90,8 @@ def table_from_runs(
 def objective(table: Table) -> Callable[[Array, Array, ArrayLike], Array]:
     """Return a function objective(key, x (d,), step ()) -> () that looks values up in a table.
 
-    The step is the number of a checkpoint, counted from 0; the key selects a run. The value is NaN
-    if training had diverged, and for a number that is not a checkpoint.
+    `step` is the index of a checkpoint; `key` selects a run. The value is NaN if training diverged
+    or `step` is not a checkpoint.
     """
     runs = table.values.shape[1]
 

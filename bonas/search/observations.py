@@ -20,7 +20,7 @@ class Observations(NamedTuple):
     """All points, in the order they were added."""
 
     data: Dataset  # (n, d) points; rows are masked while pending and if failed
-    pending: Array  # (n,) bool: asked for, not evaluated yet
+    pending: Array  # (n,) bool: proposed, not evaluated yet
     failed: Array  # (n,) bool
     cost: Array  # (n,) cost of the evaluation; 0 if unknown
 

@@ -18,7 +18,7 @@ _MAX_LOG_RATIO = 1e38
 
 
 class _Range(Parameter):
-    """A parameter with numbers from low to high."""
+    """A numeric parameter with bounds `low` and `high`."""
 
     @property
     def bounds(self) -> tuple[Any, ...]:

@@ -35,7 +35,10 @@ _PROCESS = re.compile(r".*:\d{1,9}:[^:]*", re.DOTALL)
 
 
 class StoredRow:
-    """A row of a study file; reading a column of the wrong type is an error that names it."""
+    """A row of a study file.
+
+    Reading a column of the wrong type raises an error that names the column.
+    """
 
     def __init__(self, path: Path, name: str, row: sqlite3.Row):
         """Read the row with this name, such as "trial 3", of a file."""

@@ -75,9 +75,9 @@ class Study:
                 there are more than 512 trials. To continue a study that was created with another
                 search, pass the same search again.
             direction: "minimize" (the default) or "maximize".
-            lease: Seconds after which a running trial is asked again if its lease is not renewed.
-                `optimize` and `trial.report` renew the lease. Trials of a process of this host
-                that has died are asked again at once.
+            lease: Seconds after which a running trial whose lease was not renewed is proposed
+                again. `optimize` and `trial.report` renew the lease. Trials of a process of this
+                host that has died are proposed again at once.
             extra: JSON to store with the settings of a new study.
         """
         check_not_importing()

@@ -62,7 +62,7 @@ class Config:
     hold: int = 300
     # Parameters of figure 6: in the first layer, the third layer and the output layer
     shown: tuple[int, ...] = (25, 3000, 5075)
-    histogram: int = 2501  # stated: the parameter of figure 7
+    histogram: int = 2501  # the parameter stated for figure 7
     every: int = 25  # every 25th parameter is diagnosed
     # Inputs further than this from every point count as "away from the data"; points are 0.1 apart
     # on average

@@ -46,7 +46,7 @@ class Config:
     members: int = 30  # members of the ensemble: the maximum in Wilton's search
     # Hidden layers and units of a member: Wilton's best design of experiment 1
     ensemble: tuple[int, int] = (5, 15)
-    density: float = 0.949  # connection density of the same design
+    density: float = 0.949  # density of the sparse networks of this design
     epochs: int = 1000  # minimum training of a member
     exact: int = 64  # networks that are also compiled individually
     # More populations for contenders that train one per call and so have one time, not 64; the

@@ -53,9 +53,9 @@ def summarize(rows: list[dict], table: raiders.Table, k: int) -> dict:
 
 
 def _chosen(models: dict) -> dict:
-    """Choose for every fold the model of the family with the highest density in training.
+    """Choose, for each fold, the model of the family with the highest training density.
 
-    No test row influences the choice; only models with all folds take part.
+    Test rows are not used; only models fitted on all folds are candidates.
     """
     folds = set(models.get(FAMILY[0], {}))
     complete = [

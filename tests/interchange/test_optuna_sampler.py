@@ -217,5 +217,5 @@ def test_several_objectives_are_refused():
 def test_without_optuna_the_error_names_the_package_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "bonas.interchange.optuna_sampler")
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ImportError, match=r"pip install bonas\[optuna\]"):
+    with pytest.raises(ImportError, match=r"pip install 'bonas\[optuna\]'"):
         bonas.interchange.BonasSampler  # noqa: B018

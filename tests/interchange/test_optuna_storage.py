@@ -206,5 +206,5 @@ def test_any_optuna_storage_is_accepted(study):
 
 def test_without_optuna_the_error_names_the_package_to_install(study, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ImportError, match=r"pip install bonas\[optuna\]"):
+    with pytest.raises(ImportError, match=r"pip install 'bonas\[optuna\]'"):
         bonas.interchange.to_optuna(study)
