@@ -119,5 +119,5 @@ deeper.decode(point)
 
 # %% [markdown]
 # **Next.** [Networks of unknown depth](04_unknown_depth.ipynb) search such spaces; [your own
-# training loop](07_your_training_loop.ipynb) stores every trial in a file and survives being
-# killed; [fifty seeds](03_fifty_seeds.ipynb) shows how to tell a good search from a lucky one.
+# training loop](07_your_training_loop.ipynb) stores every trial in a file and resumes after a
+# crash; [fifty seeds](03_fifty_seeds.ipynb) shows how to compare methods over seeds.

@@ -2,7 +2,7 @@
 # # Fifty seeds at once, and how to read an efficiency plot
 #
 # After this notebook you can run a whole search for fifty seeds in one call, plot the results,
-# and tell a better method from a lucky one.
+# and compare methods over seeds.
 
 # %%
 import time
