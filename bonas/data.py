@@ -81,7 +81,7 @@ def grow(data: Dataset, capacity: int) -> Dataset:
     extra = capacity - len(data.x)
     if extra < 0:
         raise ValueError(
-            f"cannot shrink a capacity of {len(data.x)} rows to {capacity}"
+            f"expected a capacity of at least {len(data.x)}; got {capacity}"
         )
     x, y, mask = (jnp.pad(field, ((0, extra), (0, 0))) for field in data[:3])
     return Dataset(x=x, y=y, mask=mask, size=data.size)

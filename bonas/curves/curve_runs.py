@@ -284,7 +284,7 @@ def _check_run(
         )
     if not float(budget).is_integer():
         raise ValueError(
-            f"budget must be a whole number of training steps; got {budget}"
+            f"budget must be an integer number of training steps; got {budget}"
         )
     return found, int(budget)
 

@@ -51,7 +51,7 @@ def scale_start(
             f"expected observed outputs of shape {shape}; "
             f"got y {observed.y.shape} and mask {observed.mask.shape}"
         )
-    check_no_gaps(observed.mask, "the observed part of a curve must be its beginning")
+    check_no_gaps(observed.mask, "pass only the beginning of each curve")
     values = (observed.y - posterior.level[None, :]) / posterior.scale[None, :]
     values = jnp.where(has_gap(observed.mask)[:, None], jnp.nan, values)
     return CurveStart(points, jnp.where(observed.mask, values, 0.0), observed.mask)

@@ -124,6 +124,7 @@ def _check_step(
     if int(expected) != int(step):
         raise ValueError(
             f"expected checkpoint {int(expected)} of the network at {x}; got checkpoint {int(step)}"
+            "; report the checkpoints of a network in order"
         )
 
 

@@ -98,7 +98,7 @@ class Grouped(SumKernel):
     def _check_width(self, d: int) -> None:
         if d != sum(self.sizes):
             raise ValueError(
-                f"the groups have {sum(self.sizes)} columns; the points have {d}"
+                f"expected points of {sum(self.sizes)} columns, as in the groups; got {d}"
             )
 
 
@@ -240,7 +240,10 @@ def predict_parts(posterior: Posterior, x: ArrayLike) -> Prediction:
     """
     points = jnp.asarray(x)
     if not isinstance(posterior.kernel, SumKernel):
-        raise ValueError("expected the posterior of a kernel made by gp.additive")
+        raise ValueError(
+            "expected the posterior of a kernel made by gp.additive; "
+            f"got {type(posterior.kernel).__name__}"
+        )
     if points.ndim != 2 or posterior.alpha.ndim != 1:
         raise ValueError(
             "expected one posterior and points (m, d); "

@@ -111,7 +111,8 @@ class OnColumns(CompositeKernel):
         # JAX would clamp an index past the end to the last column
         if max(self.columns) >= d:
             raise ValueError(
-                f"columns {self.columns} do not all exist in points of {d} columns"
+                f"expected points of at least {max(self.columns) + 1} columns, for the columns "
+                f"{self.columns}; got {d}"
             )
 
 
@@ -125,5 +126,5 @@ def on_columns(columns: Iterable[int], kernel: Kernel) -> Kernel:
     if not chosen or len(set(chosen)) != len(chosen):
         raise ValueError(f"expected one or more different columns; got {chosen}")
     if min(chosen) < 0:
-        raise ValueError(f"columns are counted from 0; got {chosen}")
+        raise ValueError(f"column indices must be at least 0; got {chosen}")
     return OnColumns(chosen, kernel)

@@ -241,7 +241,7 @@ def active_mask(active: Active, x: Array) -> Array:
         return evaluate_active(active, x)
     if x.shape != (active.dim,):
         raise ValueError(
-            f"this kernel is for a space of {active.dim} columns; a point has shape {x.shape}"
+            f"expected a point of {active.dim} columns, as in the space; got shape {x.shape}"
         )
     return active.active(x)
 

@@ -146,7 +146,9 @@ def _checked(
     check_mean(mean)
     n, p = data.y.shape
     if p != 1:
-        raise ValueError(f"an exact GP has one output; the dataset has {p}")
+        raise ValueError(
+            f"expected a dataset with one output; got {p}; fit one GP per output"
+        )
     if jnp.shape(noise) not in ((), (n,)):
         raise ValueError(
             f"noise must be one variance, or one for each of the {n} rows of capacity; "

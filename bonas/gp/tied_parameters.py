@@ -67,7 +67,9 @@ class Tied(CompositeKernel):
         """Return the position (d,) of each column's entry."""
         last = max(column for group in self.groups for column in group)
         if last >= d:
-            raise ValueError(f"column {last} does not exist in points of {d} columns")
+            raise ValueError(
+                f"expected points of at least {last + 1} columns, as in the groups; got {d}"
+            )
         first = {column: min(group) for group in self.groups for column in group}
         return np.unique(
             [first.get(column, column) for column in range(d)], return_inverse=True

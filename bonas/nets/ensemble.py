@@ -311,7 +311,8 @@ def _check(
     for name, value in design._asdict().items():
         if jnp.shape(value) != ():
             raise ValueError(
-                f"a design is four numbers; got {name} of shape {jnp.shape(value)}"
+                "expected scalar depth, width, members and density; "
+                f"got {name} of shape {jnp.shape(value)}"
             )
         low, high = limits[name]
         if (

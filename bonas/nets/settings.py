@@ -185,7 +185,10 @@ def examples(
         dtype: Precision of training.
     """
     if (valid_x is None) != (valid_y is None):
-        raise ValueError("valid_x and valid_y must be given together")
+        name = "valid_x" if valid_y is None else "valid_y"
+        raise ValueError(
+            f"expected both valid_x and valid_y, or neither; got only {name}"
+        )
     x, y = _convert_rows(x, y, dtype, "row")
     weights = None if weight is None else _convert_weights(weight, len(x), dtype)
     if valid_x is None or valid_y is None:
@@ -194,8 +197,9 @@ def examples(
     same_columns = valid_x.shape[1:] == x.shape[1:] and valid_y.shape[1:] == y.shape[1:]
     if not same_columns or valid_y.dtype != y.dtype:
         raise ValueError(
-            f"validation rows {valid_x.shape}, {valid_y.shape} ({valid_y.dtype}) do not match "
-            f"training rows {x.shape}, {y.shape} ({y.dtype})"
+            "expected validation rows with the columns and dtype of the training rows, "
+            f"{x.shape}, {y.shape} ({y.dtype}); "
+            f"got {valid_x.shape}, {valid_y.shape} ({valid_y.dtype})"
         )
     return Examples(x, y, valid_x, valid_y, weights)
 

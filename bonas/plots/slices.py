@@ -226,7 +226,9 @@ def _check_scores(scores: ArrayLike, rows: Float[Array, "m d"]) -> np.ndarray:
             f"{rows.shape}; got {scores.shape}"
         )
     if not np.isfinite(scores).any():
-        raise ValueError("acquisition has no finite score on this slice")
+        raise ValueError(
+            "acquisition has no finite score on this slice; the surrogate may predict NaN"
+        )
     return scores
 
 

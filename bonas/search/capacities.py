@@ -72,9 +72,14 @@ def _check_paths(expected: list[str], found: list[str]) -> None:
     single = [
         path for each in lists for path in each if sum(path in x for x in lists) < 2
     ]
+    difference = (
+        f"{', '.join(single[:3])} exist in only one of the two"
+        if single
+        else "their leaves are in different orders"
+    )
     raise ValueError(
-        "the state does not belong to this search: only one of them has "
-        f"{', '.join(single[:3]) or 'leaves in this order'}"
+        f"the state does not belong to this search: {difference}; "
+        "pass the search that created the state"
     )
 
 

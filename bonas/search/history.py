@@ -83,11 +83,16 @@ class History(NamedTuple):
         trees = [{name: getattr(run, name) for name in rows} for run in (self, later)]
         first, second = map(str, map(jax.tree.structure, trees))
         if first != second:
-            raise ValueError("the two runs must record the same quantities")
+            raise ValueError(
+                f"expected both runs to have the same `record=`; got {first} and {second}"
+            )
         signs: Any = (self.sign, later.sign)
         is_traced = any(isinstance(sign, jax.core.Tracer) for sign in signs)
         if not is_traced and not np.array_equal(*signs):
-            raise ValueError("the two runs must have the same direction")
+            raise ValueError(
+                "expected both runs to have the same direction; "
+                f"got the signs {signs[0]} and {signs[1]}"
+            )
         axis = self.y.ndim - 1
         fields = jax.tree.map(lambda *each: jnp.concatenate(each, axis=axis), *trees)
         return later._replace(**fields, best=_best_so_far(fields["y"], self.sign))

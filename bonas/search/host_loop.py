@@ -56,7 +56,9 @@ def minimize(
     chosen = bayes(space) if search is None else search
     check_search(chosen)
     if chosen.space != space:
-        raise ValueError("the search was made for another space")
+        raise ValueError(
+            f"expected a search of the space {space}; got one of {chosen.space}"
+        )
     sign = direction_sign(direction)
     init_key, run_key = jax.random.split(jax.random.key(check_seed(seed)))
     ask = jax.jit(chosen.ask)

@@ -55,7 +55,8 @@ def named_objective(objective: Objective, space: Space) -> NamedObjective:
     found = _arguments(objective)
     if found is None:
         raise ValueError(
-            "the objective must have arguments with names; wrap it in a function that has them"
+            "expected an objective with named arguments, such as f(key, rate, width); "
+            f"got {objective!r}; wrap it in a function that has them"
         )
     if found.first in space.names:
         raise ValueError(

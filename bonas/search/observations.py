@@ -103,7 +103,10 @@ def check_capacity(observations: Observations, new: ArrayLike) -> None:
     capacity = len(observations.pending)
     size = observations.data.size + new
     if not isinstance(size, jax.core.Tracer) and int(size) > capacity:
-        raise ValueError(f"the search is full: its capacity is {capacity} points")
+        raise ValueError(
+            f"the search is full: its capacity is {capacity} points; use a larger capacity, as in "
+            "`search.init(key, capacity)`, or `search.grow`"
+        )
 
 
 def sequential_ask(

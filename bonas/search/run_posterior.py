@@ -200,7 +200,7 @@ def _start(search: Bayes, observations: Observations, model: Any) -> Any:
 def _observations_of(history: History) -> Observations:
     """Return the evaluations of a history whose state does not hold them."""
     if history.y.ndim != 1:
-        raise ValueError("expected one run; use jax.vmap over many runs")
+        raise ValueError("expected one run; got a batch of runs: use jax.vmap")
     cost = jnp.ones_like(history.y) if history.cost is None else history.cost
 
     def add(observations: Observations, row: Any) -> tuple[Observations, None]:
@@ -214,14 +214,14 @@ def _observations_of(history: History) -> Observations:
 def _check_observations(search: Bayes, observations: Observations) -> None:
     data = observations.data
     if data.size.ndim:
-        raise ValueError("expected one run; use jax.vmap over many runs")
+        raise ValueError("expected one run; got a batch of runs: use jax.vmap")
     if data.x.shape[1] != search.space.dim:
         raise ValueError(
             f"the run has points of {data.x.shape[1]} columns; the space of the search has "
             f"{search.space.dim}"
         )
     if not isinstance(data.mask, jax.core.Tracer) and not data.mask.any():
-        raise ValueError("no evaluation of this run has succeeded")
+        raise ValueError("expected at least one successful evaluation; got none")
 
 
 def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:

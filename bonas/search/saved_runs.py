@@ -47,7 +47,7 @@ def load_history(path: PathLike, search: Search | None) -> dict[str, Any]:
         }
         x, y = fields["x"], fields["y"]
         if x.shape[:-1] != y.shape:
-            raise KeyError("x and y do not fit")
+            raise KeyError("x and y have different lengths")
         if "info.acquisition" in arrays:
             fields["info"] = restore_info(arrays)
         else:
@@ -115,7 +115,9 @@ def _build(path: PathLike, build: Callable[[], _T]) -> _T:
     except ValueError as problem:
         raise ValueError(f"{path}: {problem}") from problem
     except (AttributeError, IndexError, KeyError, TypeError) as problem:
-        raise ValueError(f"{path} is damaged") from problem
+        raise ValueError(
+            f"{path} is damaged ({problem!r}); save the run again"
+        ) from problem
 
 
 def _pack_state(state: Any) -> tuple[dict[str, Any], dict[str, Any]]:

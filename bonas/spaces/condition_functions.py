@@ -42,7 +42,8 @@ def find_dependencies(
         holds, read, unused = _trace(condition, parameters)
     except KeyError as problem:
         raise ValueError(
-            f"parameter {name!r} has a condition on {problem}, which does not exist"
+            f"parameter {name!r}: its condition refers to {problem}, which is not a parameter; "
+            f"the space has {', '.join(parameters)}"
         ) from None
     except jax.errors.JAXTypeError:
         raise ValueError(

@@ -88,7 +88,8 @@ def _read_term(
 ) -> tuple[str, str, Any]:
     if other not in parameters:
         raise ValueError(
-            f"parameter {name!r} has a condition on {other!r}, which does not exist"
+            f"parameter {name!r}: its condition refers to {other!r}, which is not a parameter; "
+            f"the space has {', '.join(parameters)}"
         )
     compares = (
         isinstance(wanted, tuple) and len(wanted) == 2 and wanted[0] in COMPARISONS

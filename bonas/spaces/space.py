@@ -42,7 +42,9 @@ class Space:
 
     def __init__(self, **parameters: Parameter):
         if not parameters:
-            raise ValueError("a space needs at least one parameter")
+            raise ValueError(
+                "a space needs at least one parameter, such as Space(rate=Float(0, 1)); got none"
+            )
         for name, parameter in parameters.items():
             if not isinstance(parameter, Parameter):
                 raise ValueError(
@@ -189,7 +191,10 @@ class Space:
         u = jnp.asarray(columns)
         for name, is_active in zip(self.names, np.asarray(self.active(u)), strict=True):
             if is_active and name not in config:
-                raise ValueError(f"parameter {name!r} is missing")
+                raise ValueError(
+                    f"parameter {name!r} is missing; expected "
+                    f"{', '.join(np.array(self.names)[np.asarray(self.active(u))])}"
+                )
             if not is_active and name in config:
                 raise ValueError(_why_inactive(self, name, u))
         return self.snap(u)

@@ -94,7 +94,10 @@ def _condition_from_json(
             or comparison not in COMPARISONS
             or isinstance(number, str)
         ):
-            raise ValueError(f"a condition has the term {[parent, comparison, number]}")
+            raise ValueError(
+                f"a stored condition has an invalid term {[parent, comparison, number]}; "
+                "expected (parameter, comparison, number)"
+            )
     if len({parent for parent, _, _ in terms}) < len(terms):
         return Terms(tuple((name, sign, number) for name, sign, number in terms))
     return {
@@ -148,7 +151,9 @@ class ConfigParser:
 
     def _value(self, name: str, written: Any) -> Any:
         if name not in self._parameters:
-            raise ValueError(f"unknown parameter {name!r}")
+            raise ValueError(
+                f"unknown parameter {name!r}; expected one of {', '.join(self._parameters)}"
+            )
         options = self._options.get(name)
         value = written
         if options is not None:

@@ -210,7 +210,7 @@ def additive(
     if min(size, steps, every, draws, moves) < 1:
         raise ValueError(
             "expected size, steps, every, draws and moves to be at least 1; "
-            f"got {size}, {steps}, {every}, {draws} and {moves}"
+            f"got size={size}, steps={steps}, every={every}, draws={draws}, moves={moves}"
         )
     fixed = None
     if not isinstance(groups, str):

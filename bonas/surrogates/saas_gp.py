@@ -141,7 +141,7 @@ def saas(
     if min(samples, thin, depth, every) < 1 or burn < 0:
         raise ValueError(
             "expected samples, thin, depth and every to be at least 1 and burn at least 0; "
-            f"got {samples}, {thin}, {depth}, {every} and {burn}"
+            f"got samples={samples}, thin={thin}, depth={depth}, every={every}, burn={burn}"
         )
     return SAAS(gaussian.saas(alpha), noise, samples, thin, burn, depth, every)
 

@@ -73,7 +73,7 @@ def infer_columns(
             else "there is no other column"
         )
         raise ValueError(
-            f"{table.source} has no input columns beside the target {target!r}: {why}"
+            f"{table.source} has no input columns besides the target {target!r}: {why}"
         )
     notices = [f"ignored ({why}): {quoted(names)}" for why, names in ignored.items()]
     if one_hot := [each.name for each in used if each.categories]:

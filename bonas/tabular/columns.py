@@ -151,7 +151,11 @@ def missing_cells(table: Table, column: Column) -> Bool[np.ndarray, " n"]:
 def _check_columns(columns: Columns, table: Table, drop: Sequence[str]) -> None:
     inputs = [column.name for column in columns.inputs]
     if lacking := [name for name in inputs if name not in table.columns]:
-        raise ValueError(f"{table.source} lacks {quoted(lacking)}, used in training")
+        single = len(lacking) == 1
+        raise ValueError(
+            f"{table.source} has no {'column' if single else 'columns'} {quoted(lacking)}, which "
+            f"{'was' if single else 'were'} used in training; add {'it' if single else 'them'}"
+        )
     known = {*inputs, *columns.unused, columns.target, *drop}
     if extra := [name for name in table.columns if name not in known]:
         raise ValueError(

@@ -145,6 +145,6 @@ def show(report: dict) -> None:
         )
     for row in report["vmap"]:
         print(
-            f"{row['seeds']} seeds by jax.vmap(run): {row['ratio']:.2f} times as long as by "
+            f"jax.vmap(run) over {row['seeds']} seeds takes {row['ratio']:.2f} times as long as "
             f"run_many ({row['run_many']:.2f} s)"
         )

@@ -254,7 +254,8 @@ def report(config: Config, summary: dict) -> None:
         for share in summary["share_of_seeds_where_std_rises_faster_for_smaller"]
     )
     print(
-        f"the sd rises faster for the smaller length scale in {shares} of seeds, by distance"
+        f"the standard deviation rises faster for the smaller length scale in {shares} of seeds "
+        "(one share per distance)"
     )
 
 

@@ -112,7 +112,7 @@ def test_predictions_have_an_uncertainty(searched):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("area\n100\n", "lacks 'heating'"),
+        ("area\n100\n", "has no column 'heating'"),
         ("area,heating,garden\n100,oil,1\n", "has 'garden'"),
         ("area,heating\n100,coal\n", "expected one of 'gas', 'oil'; got 'coal'"),
         ("area,heating\nbig,gas\n", "'big' is not a number"),

@@ -212,5 +212,5 @@ def test_invalid_budgets_are_refused():
         ValueError, match="train at least one network, 90 training steps; got 89"
     ):
         run_curves(search, objective, STEPS, key, 89)
-    with pytest.raises(ValueError, match=r"whole number of training steps; got 90.5"):
+    with pytest.raises(ValueError, match=r"integer number of training steps; got 90.5"):
         run_curves(search, objective, STEPS, key, 90.5)

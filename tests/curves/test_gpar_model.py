@@ -348,7 +348,7 @@ def test_under_jit_an_observed_curve_with_a_gap_gives_nan():
 @pytest.mark.typed
 def test_invalid_arguments_are_refused():
     with pytest.raises(
-        ValueError, match="row 2 has an observed output after one that was not observed"
+        ValueError, match="row 2 has a gap: expected the observed outputs to come first"
     ):
         gpar().log_evidence(params_of(gpar()), bonas.dataset(X, HOLES))
     assert np.isfinite(
@@ -375,10 +375,8 @@ def test_invalid_arguments_are_refused():
     for model in (gpar(), gpar(impute=True)):
         with pytest.raises(
             ValueError,
-            match=r"row 2 has an observed output after .*: observed \[False, True, False\]",
+            match=r"row 2 has a gap: .*; got mask \[False, True, False\]",
         ):
             model.predict(posterior, AT, gap)
-        with pytest.raises(
-            ValueError, match="the observed part of a curve must be its beginning"
-        ):
+        with pytest.raises(ValueError, match="pass only the beginning of each curve"):
             model.sample(jax.random.key(0), posterior, AT, 3, gap)

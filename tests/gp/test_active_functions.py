@@ -140,7 +140,7 @@ def test_a_space_of_another_dimension_is_refused(make, entry_point):
     for active in (TWO, TWO.active):
         with pytest.raises(
             ValueError,
-            match=r"this kernel is for a space of 2 columns; a point has shape \(3,\)",
+            match=r"expected a point of 2 columns, as in the space; got shape \(3,\)",
         ):
             ENTRY_POINTS[entry_point](make(active))
 

@@ -154,7 +154,7 @@ def test_a_column_that_is_missing_is_named():
 
 def test_points_of_another_width_are_refused():
     with pytest.raises(
-        ValueError, match="the groups have 5 columns; the points have 4"
+        ValueError, match="expected points of 5 columns, as in the groups; got 4"
     ):
         gp.gram(gp.additive(GROUPS), PARAMS, X[:, :4], X[:, :4])
 

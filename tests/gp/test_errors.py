@@ -60,7 +60,7 @@ MISTAKES = {
             DATA,
             noise=0.1,
         ),
-        "do not all exist",
+        "expected points of at least",
     ),
     "something else for a space": (lambda: gp.arc(3), "expected a Space"),
 }

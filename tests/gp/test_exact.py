@@ -502,5 +502,5 @@ def test_wrong_shapes_are_refused_in_the_callers_words(small):
         ValueError, match=r"expected points of shape \(m, 3\); got \(2,\)"
     ):
         gp.predict(posterior, jnp.zeros(2))
-    with pytest.raises(ValueError, match="one output; the dataset has 2"):
+    with pytest.raises(ValueError, match="a dataset with one output; got 2"):
         gp.condition(gp.se(), {}, bonas.dataset(x, np.stack([y, y], 1)), noise=0.1)

@@ -293,7 +293,7 @@ def test_impossible_combinations_are_refused(make):
 
 
 def test_columns_that_do_not_exist_are_refused():
-    with pytest.raises(ValueError, match="do not all exist"):
+    with pytest.raises(ValueError, match="expected points of at least"):
         gp.on_columns([5], gp.se()).prior(3)
 
 

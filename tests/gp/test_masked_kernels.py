@@ -188,7 +188,8 @@ def test_invalid_groups_are_refused(groups):
 
 def test_columns_that_do_not_exist_are_refused():
     with pytest.raises(
-        ValueError, match=r"columns \(9,\) do not all exist in points of 7 columns"
+        ValueError,
+        match=r"expected points of at least 10 columns, for the columns \(9,\); got 7",
     ):
         gp.blocks(SPACE.active, ((0,), (9,))).prior(SPACE.dim)
 

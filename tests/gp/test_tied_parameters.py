@@ -71,7 +71,8 @@ def test_groups_that_make_no_sense_are_refused(groups):
 
 def test_columns_that_do_not_exist_are_refused():
     with pytest.raises(
-        ValueError, match="column 4 does not exist in points of 4 columns"
+        ValueError,
+        match="expected points of at least 5 columns, as in the groups; got 4",
     ):
         gp.tied(gp.matern52(), [(0, 4)]).prior(4)
 

@@ -346,7 +346,7 @@ def test_the_variance_law_holds_for_trained_ensembles():
         ),
         (
             {"design": FULL._replace(width=np.ones(2))},
-            r"four numbers; got width of shape \(2,\)",
+            r"scalar depth, width, members and density; got width of shape \(2,\)",
         ),
         ({"capacity": 0}, "capacity must be an integer of at least 1; got 0"),
         ({"lanes": 1.5}, "lanes must be an integer"),

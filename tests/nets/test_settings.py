@@ -127,9 +127,9 @@ def test_labels_of_no_output_are_refused(labels):
         ((X, Y[:5]), r"got \(6, 3\) and \(5, 2\)"),
         ((np.where(np.eye(6, 3), np.nan, X), Y), "row 0 contains NaN"),
         ((X, np.where(np.eye(6, 2, -3), np.inf, Y)), "row 3 contains NaN or infinity"),
-        ((X, Y, X), "given together"),
+        ((X, Y, X), "got only valid_x"),
         ((X, Y, X, np.where(np.eye(6, 2, -1), np.nan, Y)), "validation row 1"),
-        ((X, Y, X, Y[:, :1]), "do not match training rows"),
+        ((X, Y, X, Y[:, :1]), "columns and dtype of the training rows"),
     ],
 )
 def test_bad_data_are_refused_and_the_row_is_named(arguments, message):

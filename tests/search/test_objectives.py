@@ -123,7 +123,7 @@ def test_equal_named_objectives_are_equal():
     assert hash(named_objective(by_name, SPACE)) == hash(
         named_objective(by_name, SPACE)
     )
-    with pytest.raises(ValueError, match="arguments with names"):
+    with pytest.raises(ValueError, match="an objective with named arguments"):
         named_objective(lambda *arguments: 0.0, SPACE)
 
 

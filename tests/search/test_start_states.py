@@ -124,7 +124,7 @@ def test_a_maximizing_run_is_continued():
     assert joined.best_value == joined.best[-1] == np.nanmax(joined.y)
     with pytest.raises(ValueError, match="same direction"):
         first.followed_by(bonas.run(random(SPACE), objective, KEY, 2))
-    with pytest.raises(ValueError, match="record the same"):
+    with pytest.raises(ValueError, match="the same `record=`"):
         first.followed_by(second._replace(record=jnp.ones(4)))
 
 

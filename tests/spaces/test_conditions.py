@@ -178,10 +178,13 @@ def test_active_refuses_other_shapes(shape):
 # Bad conditions
 
 BAD_CONDITIONS = {
-    "unknown name in a dict": ({"nobody": 1}, "'nobody', which does not exist"),
+    "unknown name in a dict": (
+        {"nobody": 1},
+        "'nobody', which is not a parameter; the space has",
+    ),
     "unknown name in a function": (
         lambda p: p["nobody"] > 1,
-        "'nobody', which does not exist",
+        "'nobody', which is not a parameter; the space has",
     ),
     "itself in a dict": ({"culprit": (">", 0.5)}, "culprit -> culprit"),
     "itself in a function": (lambda p: p["culprit"] > 0.5, "culprit -> culprit"),

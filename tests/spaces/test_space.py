@@ -98,7 +98,7 @@ BAD_CONFIGS = {
     "missing": ({name: GOOD[name] for name in GOOD if name != "lr"}, "'lr' is missing"),
     "missing child": (
         {name: GOOD[name] for name in GOOD if name != "slope"},
-        "'slope' is missing",
+        "'slope' is missing; expected depth, lr, activation, width_2, slope",
     ),
     "inactive by a function": (GOOD | {"depth": 1}, "'width_2' is inactive"),
     "inactive by a dict": (GOOD | {"activation": "tanh"}, "'slope' is inactive"),

@@ -168,7 +168,11 @@ def test_a_condition_with_an_unknown_comparison_is_refused(path, capsys):
         f'"log": false}}, "c": {{"kind": "Int", "low": 1, "high": 2, "log": false, '
         f'"when": {terms}}}}}',
     )
-    check_refused(path, capsys, "setting 'space': a condition has the term ['b', '~'")
+    check_refused(
+        path,
+        capsys,
+        "setting 'space': a stored condition has an invalid term ['b', '~'",
+    )
 
 
 @pytest.mark.parametrize("column", ["u", "info", "end_time"])

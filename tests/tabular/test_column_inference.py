@@ -213,7 +213,7 @@ def test_empty_columns_are_left_out_and_named(tmp_path):
         (
             "x,y\n1,2\n1,3\n",
             {"target": "y"},
-            "no input columns beside the target 'y': all others are constant",
+            "no input columns besides the target 'y': all others are constant",
         ),
         ("x,z,y\n1,,2\n1,,3\n", {"target": "y"}, "all others are empty or constant"),
         (

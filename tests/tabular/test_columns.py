@@ -49,7 +49,7 @@ def test_columns_survive_json(mixed):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("age,y\n1,2\n", "lacks 'color'"),
+        ("age,y\n1,2\n", "has no column 'color', which was used in training"),
         ("age,color,weight\n1,red,3\n", "has 'weight', not used in training"),
         (
             "age,color\n1,red\n2,green\n",
