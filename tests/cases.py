@@ -19,7 +19,7 @@ SPACE = bonas.Space(
 
 
 def brownian(params, a, b):
-    """The notebook kernel of the front door."""
+    """The Brownian kernel of the README."""
     return params["scale"] ** 2 * jnp.minimum(a, b).sum()
 
 

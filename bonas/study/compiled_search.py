@@ -164,8 +164,8 @@ def _compiled(programs: Programs) -> CompiledSearch:
         return x, state, AskInfo(*info)
 
     def tell(state: State, observation: Observation) -> State:
-        told: State = programs.tell(state, tuple(observation))
-        return told
+        new_state: State = programs.tell(state, tuple(observation))
+        return new_state
 
     return CompiledSearch(init, ask, tell, programs.batch_size, programs.persistent)
 

@@ -354,12 +354,12 @@ def test_a_plane_needs_points():
 
 
 @pytest.mark.parametrize("x", [[1.5, 0.0, 0.0, 0.0, 0.5], [np.nan, 0.0, 0.0, 0.0, 0.5]])
-def test_a_told_point_outside_the_space_is_refused(x):
+def test_an_observation_outside_the_space_is_refused(x):
     search = twist.algorithm4(SPACE)
     state = search.init(KEY, 2)
     one = jnp.ones(())
-    told = bonas.Observation(
+    observation = bonas.Observation(
         jnp.asarray(x), one, jnp.asarray(0), one, jnp.asarray(True)
     )
     with pytest.raises(ValueError, match=r"units_1"):
-        search.tell(state, told)
+        search.tell(state, observation)

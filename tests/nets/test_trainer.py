@@ -372,7 +372,7 @@ def test_a_run_in_parts_is_the_run():
         nets.Settings(batch=4, max_epochs=7),
         nets.architecture(SHAPE, (4, 5), "tanh", 0.8),
     )
-    told = (
+    arguments = (
         jax.random.key(3),
         SHAPE,
         settings,
@@ -380,10 +380,10 @@ def test_a_run_in_parts_is_the_run():
         nets.Hyperparameters(dropout=0.2, weight_decay=0.1),
         DATA,
     )
-    state = jax.jit(start_training)(*told)
+    state = jax.jit(start_training)(*arguments)
     for until in (2, 3, 100):
-        state = jax.jit(resume_training)(*told, state, until)
-    whole = train(*told)
+        state = jax.jit(resume_training)(*arguments, state, until)
+    whole = train(*arguments)
     np.testing.assert_allclose(state.params, mlp.flatten(whole.params), rtol=1e-12)
     np.testing.assert_array_equal(state.losses, whole.losses)
     assert int(state.epochs) == 7

@@ -1,5 +1,5 @@
-"""The UCI eight as texts from a server of our own: sets of our own making, and the real ones where
-BONAS_DATA names them.
+"""The eight UCI sets as text files from a local server: synthetic sets, and the real ones if
+BONAS_DATA has them.
 """
 
 import hashlib

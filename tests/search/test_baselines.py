@@ -22,7 +22,7 @@ KEYS = jax.random.split(jax.random.key(0), 100)
 SMALL = bonas.Space(a=bonas.Choice("x", "y"), b=bonas.Int(1, 6, when={"a": "x"}))
 SEVEN = {("y",), *(("x", b) for b in range(1, 7))}
 STEPS = 14
-LAYERED, ROOM = functions.layered.space, 20
+LAYERED, CAPACITY = functions.layered.space, 20
 BOX = functions.mccormick.space
 
 
@@ -89,7 +89,7 @@ def batches(name):
     return (
         jax.jit(search.ask),
         jax.jit(search.tell),
-        jax.jit(search.init, static_argnums=1)(KEYS[0], ROOM),
+        jax.jit(search.init, static_argnums=1)(KEYS[0], CAPACITY),
     )
 
 
@@ -209,7 +209,7 @@ def test_past_the_capacity_no_row_is_overwritten(batches):
     np.testing.assert_array_equal(
         after.observations.data.x[:18], before.observations.data.x[:18]
     )
-    assert after.observations.data.size == 24 > ROOM
+    assert after.observations.data.size == 24 > CAPACITY
 
 
 def test_a_full_search_says_so(name, batches):

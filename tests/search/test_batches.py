@@ -22,7 +22,7 @@ def objective(key, u):
 
 @dataclass(frozen=True)
 class Pairs(Search):
-    """Two random points per ask, counting what it is told; it has no field `batch`."""
+    """Two random points per ask, counting the observations it receives; it has no field `batch`."""
 
     space: bonas.Space
 
@@ -39,7 +39,7 @@ class Pairs(Search):
 
 @dataclass(frozen=True)
 class Wrong(Pairs):
-    """A search that asks for other numbers of points than it says."""
+    """A search that proposes another number of points than its field `batch`."""
 
     batch: int = 3
 

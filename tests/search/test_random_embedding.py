@@ -264,7 +264,7 @@ def test_a_batch_goes_through_the_embeddings():
             np.testing.assert_allclose(
                 embed(state.matrices[row], state.low[3 * i + row]), point, atol=1e-12
             )
-        for point in x[::-1]:  # told in any order
+        for point in x[::-1]:  # observed in any order
             state = tell(state, trial(point, bowl(KEY, point)))
     assert bool(state.observations.data.mask.all())
 

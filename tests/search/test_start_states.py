@@ -164,9 +164,9 @@ def test_known_values_are_those_of_the_objective():
     costs = np.arange(4.0)
     settings = {"data": (KNOWN, VALUES, costs), "direction": "maximize"}
     history = bonas.run(random(SPACE), objective, KEY, 2, **settings)
-    told = history.state.observations
-    np.testing.assert_array_equal(told.data.y[:4, 0], -np.nan_to_num(VALUES))
-    np.testing.assert_array_equal(told.cost[:4], costs)
+    observations = history.state.observations
+    np.testing.assert_array_equal(observations.data.y[:4, 0], -np.nan_to_num(VALUES))
+    np.testing.assert_array_equal(observations.cost[:4], costs)
 
 
 @pytest.mark.slow

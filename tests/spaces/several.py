@@ -8,7 +8,7 @@ import pytest
 from bonas import Choice, Float, Int, Space
 
 
-def front_door():
+def conditional_space():
     """A space like the README's, with both kinds of conditions and both scales."""
     return Space(
         depth=Int(1, 5),
@@ -40,7 +40,7 @@ def chain():
 
 
 SPACES = {
-    "front door": front_door(),
+    "conditional": conditional_space(),
     "chain": chain(),
     "plain": Space(x=Float(-1.0, 1.0), y=Float(1e-3, 1e3, log=True)),
     "single values": Space(

@@ -11,7 +11,7 @@ from spaces.several import (
     SPACES,
     around,
     close,
-    front_door,
+    conditional_space,
     same,
     snap,
     spread,
@@ -66,7 +66,7 @@ def test_newly_active_chains_start_in_their_middles():
 
 
 WITH_NEIGHBORS = {
-    name: SPACES[name] for name in ("front door", "chain", "single values", "wide")
+    name: SPACES[name] for name in ("conditional", "chain", "single values", "wide")
 }
 each_space_with_neighbors = pytest.mark.parametrize(
     "space", WITH_NEIGHBORS.values(), ids=WITH_NEIGHBORS
@@ -143,7 +143,7 @@ def test_neighbors_have_one_shape(space):
 
 @pytest.mark.slow
 def test_neighbors_are_the_same_without_jit():
-    space = front_door()
+    space = conditional_space()
     row = space.encode(GOOD)
     np.testing.assert_allclose(
         space.neighbors(row), jax.jit(space.neighbors)(row), atol=1e-14

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from spaces.several import GOOD, chain, close, front_door
+from spaces.several import GOOD, chain, close, conditional_space
 
 from bonas import Choice, Float, Int, Space
 
-SPACE = front_door()
+SPACE = conditional_space()
 GOOD_ROW = np.asarray(SPACE.encode(GOOD))  # depth 2, relu: everything is active
 LR, SLOPE, WIDTH = (SPACE.names.index(name) for name in ("lr", "slope", "width_2"))
 

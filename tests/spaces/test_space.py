@@ -14,8 +14,8 @@ from spaces.several import (
     SPACES,
     chain,
     close,
+    conditional_space,
     each_space,
-    front_door,
     placing,
     snap,
     spread,
@@ -25,10 +25,10 @@ from spaces.several import (
 import bonas
 from bonas import Choice, Float, Int, Space
 
-# The front door
+# A conditional space
 
 
-def test_the_front_door_works_as_written():
+def test_a_conditional_space_works_as_written():
     space = bonas.Space(
         depth=bonas.Int(1, 5),
         lr=bonas.Float(1e-5, 1.0, log=True),
@@ -46,7 +46,7 @@ def test_the_front_door_works_as_written():
 
 @pytest.mark.typed
 def test_decoded_values_are_plain_python():
-    decoded = front_door().decode(jnp.asarray([1.0, 0.5, 0.0, 0.5, 1.0]))
+    decoded = conditional_space().decode(jnp.asarray([1.0, 0.5, 0.0, 0.5, 1.0]))
     assert {name: type(value) for name, value in decoded.items()} == {
         "depth": int,
         "lr": float,
@@ -111,13 +111,13 @@ BAD_CONFIGS = {
 @pytest.mark.parametrize(("config", "words"), BAD_CONFIGS.values(), ids=BAD_CONFIGS)
 def test_bad_configurations_are_refused_by_name(config, words):
     with pytest.raises(ValueError, match=words):
-        front_door().encode(config)
+        conditional_space().encode(config)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_decode_refuses_what_is_not_a_number(bad):
     with pytest.raises(ValueError, match="NaN or infinite"):
-        front_door().decode(jnp.asarray([0.0, bad, 0.0, 0.0, 0.0]))
+        conditional_space().decode(jnp.asarray([0.0, bad, 0.0, 0.0, 0.0]))
 
 
 def test_a_space_needs_a_parameter():
@@ -174,7 +174,7 @@ def test_one_row_is_treated_as_one_of_many(space, place):
 
 @pytest.mark.typed
 def test_snap_moves_every_column_to_its_own_grid():
-    u = front_door().snap(jnp.asarray([0.6, 0.123, 0.6, 0.51, 0.7]))
+    u = conditional_space().snap(jnp.asarray([0.6, 0.123, 0.6, 0.51, 0.7]))
     # depth 3.4 -> 3; lr stays; tanh, so no slope; width 256^0.51 = 16.9 -> 17
     np.testing.assert_allclose(
         u, [0.5, 0.123, 1.0, math.log(17) / math.log(256), 0.0], atol=1e-14
@@ -185,7 +185,7 @@ def test_snap_moves_every_column_to_its_own_grid():
 @pytest.mark.parametrize("shape", [(4,), (6,), (3, 4), (2, 3, 5), ()], ids=str)
 def test_rows_of_another_width_are_refused(method, shape):
     with pytest.raises(ValueError, match=r"points of shape \(n, 5\)"):
-        getattr(front_door(), method)(jnp.zeros(shape))
+        getattr(conditional_space(), method)(jnp.zeros(shape))
 
 
 def test_samples_are_fair_in_a_conditional_space():
@@ -245,10 +245,10 @@ def test_values_have_the_kind_of_their_parameter(space):
 @pytest.mark.parametrize("shape", [(4,), (6,), (1, 5), ()], ids=str)
 def test_values_take_one_row_only(shape):
     with pytest.raises(ValueError, match="one row of 5 columns"):
-        front_door().values(jnp.zeros(shape))
+        conditional_space().values(jnp.zeros(shape))
 
 
-@pytest.mark.parametrize("name", ["front door", "chain"])
+@pytest.mark.parametrize("name", ["conditional", "chain"])
 @pytest.mark.parametrize("method", ["snap", "spread", "active"])
 def test_points_are_the_same_without_jit(name, method):
     plain = getattr(SPACES[name], method)
@@ -257,7 +257,7 @@ def test_points_are_the_same_without_jit(name, method):
 
 
 def test_gradients_reach_real_numbers():
-    space = front_door()
+    space = conditional_space()
     slope = jax.grad(lambda u: space.values(u)["lr"])(
         jnp.asarray([0.5, 0.4, 0.0, 0.0, 0.0])
     )
@@ -341,7 +341,7 @@ def test_functions_are_equal_by_identity():
     assert Space(a=Int(1, 3), b=Int(1, 3, when=deep)) == Space(
         a=Int(1, 3), b=Int(1, 3, when=deep)
     )
-    assert front_door() != front_door()
+    assert conditional_space() != conditional_space()
 
 
 def test_categories_are_counts_of_options():

@@ -241,11 +241,11 @@ def test_a_study_in_a_read_only_folder_can_be_read(tmp_path_factory):
     finally:
         folder.chmod(0o755)
     assert done.returncode == 0, done.stderr
-    new, read, asked, told = done.stdout.splitlines()
+    new, read, ask, tell = done.stdout.splitlines()
     assert "is read-only" in new
     assert read == f"5 {best}"
-    assert "is read-only" in asked
-    assert "is read-only" in told
+    assert "is read-only" in ask
+    assert "is read-only" in tell
     assert [each.name for each in folder.iterdir()] == ["runs.db"]
 
 

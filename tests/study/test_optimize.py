@@ -55,7 +55,7 @@ def test_executors_make_no_difference(tmp_path):
 
 
 def test_later_points_depend_on_values_only(tmp_path):
-    """A study that is told the same values in the same order asks for the same next point."""
+    """A study that gets the same values in the same order proposes the same next point."""
     study = open_study(tmp_path, "many.db")
     with ThreadPoolExecutor(3) as pool:
         study.optimize(objectives.slow, trials=9, executor=pool, progress=False)

@@ -50,8 +50,8 @@ def test_trials_are_counted_by_state(tmp_path):
         {"a": 0.4, "b": 0.4},
     ):
         study.enqueue(config)
-    told, failed, asked = study.ask(), study.ask(), study.ask()
-    study.tell(told, 1.0)
+    complete, failed, running = study.ask(), study.ask(), study.ask()
+    study.tell(complete, 1.0)
     study.fail(failed, "too large")
     assert study._storage.counts() == {
         "waiting": 1,
@@ -60,5 +60,5 @@ def test_trials_are_counted_by_state(tmp_path):
         "failed": 1,
         "pruned": 0,
     }
-    study._storage.start(asked.number, "first")
+    study._storage.start(running.number, "first")
     assert repr(study).endswith("1 waiting, 1 running, 1 complete, 1 failed)")

@@ -67,8 +67,8 @@ def test_groups_that_are_known_stay():
 
 
 FEW = 16  # a capacity that compiles fast
-SELDOM = surrogates.additive(every=3, moves=60, steps=3)
-fit_seldom = jax.jit(SELDOM.fit)
+EVERY_THIRD_FIT = surrogates.additive(every=3, moves=60, steps=3)
+fit_every_third = jax.jit(EVERY_THIRD_FIT.fit)
 
 
 def few(seed, n):
@@ -78,13 +78,13 @@ def few(seed, n):
 
 @pytest.mark.slow
 def test_groups_change_at_every_so_many_fits_alone():
-    state, seen = SELDOM.init(FEW, D, 1), []
+    state, seen = EVERY_THIRD_FIT.init(FEW, D, 1), []
     for i in range(4):
-        state, _ = fit_seldom(jax.random.key(i), few(i, 16), state)
+        state, _ = fit_every_third(jax.random.key(i), few(i, 16), state)
         seen.append(groups_of(state.order, (2, 2, 2, 2)))
     assert seen[0] == seen[1] == seen[2]
     assert seen[3] != seen[2]
-    assert fit_seldom._cache_size() == 1
+    assert fit_every_third._cache_size() == 1
     assert sorted(column for group in seen[3] for column in group) == list(range(D))
 
 
@@ -93,7 +93,9 @@ def test_the_first_groups_are_drawn_by_the_key():
     nothing = bonas.empty(FEW, D)
     drawn = {
         groups_of(
-            fit_seldom(jax.random.key(i), nothing, SELDOM.init(FEW, D, 1))[0].order,
+            fit_every_third(
+                jax.random.key(i), nothing, EVERY_THIRD_FIT.init(FEW, D, 1)
+            )[0].order,
             (2,) * 4,
         )
         for i in range(4)
@@ -125,16 +127,18 @@ def test_predictions_are_those_of_the_kernel():
 @pytest.mark.slow
 def test_lanes_agree_with_fits_one_by_one():
     """Two data sets at once, one due for new groups and one not."""
-    begun, _ = fit_seldom(jax.random.key(5), few(0, 14), SELDOM.init(FEW, D, 1))
+    begun, _ = fit_every_third(
+        jax.random.key(5), few(0, 14), EVERY_THIRD_FIT.init(FEW, D, 1)
+    )
     states = [begun._replace(fits=jnp.asarray(fits)) for fits in (3, 4)]
     sets, keys = [few(1, 15), few(2, 16)], jax.random.split(jax.random.key(0))
     stacked, together = (
         jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
         for each in (states, sets)
     )
-    lanes, _ = jax.jit(jax.vmap(SELDOM.fit))(keys, together, stacked)
+    lanes, _ = jax.jit(jax.vmap(EVERY_THIRD_FIT.fit))(keys, together, stacked)
     for i in range(2):
-        one, _ = fit_seldom(keys[i], sets[i], states[i])
+        one, _ = fit_every_third(keys[i], sets[i], states[i])
         np.testing.assert_array_equal(lanes.order[i], one.order)
         np.testing.assert_allclose(
             lanes.z["kernel"]["lengthscale"][i],

@@ -136,11 +136,11 @@ def test_idle_trials_are_not_counted(tmp_path):
             callback=lambda event: counts.append((event.state, event.done)),
             progress=False,
         )
-        told = study.trials
+        trials = study.trials
         assert (
-            sum(bool(trial.reports) for trial in told)
+            sum(bool(trial.reports) for trial in trials)
             == 6
-            == len(told) - count_idle_trials(study)
+            == len(trials) - count_idle_trials(study)
         )
         assert count_idle_trials(study) >= 1
     assert [done for state, done in counts if state == "complete"][:3] == [1, 1, 2]
