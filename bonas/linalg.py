@@ -47,7 +47,8 @@ def factorize(cov: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factor:
     def failed(state: tuple[Array, Array, Array]) -> Array:
         attempts, lower, _ = state
         pivots = jnp.where(mask, jnp.diagonal(lower) ** 2, least_pivot)
-        return ~(jnp.min(pivots) >= least_pivot) & (attempts < _MAX_ATTEMPTS)
+        # not jnp.min, which drops NaN in large arrays
+        return ~jnp.all(pivots >= least_pivot) & (attempts < _MAX_ATTEMPTS)
 
     def retry(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         attempts, _, _ = state

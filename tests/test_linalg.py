@@ -55,6 +55,17 @@ def test_a_hopeless_matrix_ends_as_nan_not_in_a_loop():
     assert jnp.isnan(factor.lower).any()
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_jitter_is_added_in_large_batches(dtype):
+    """In arrays of 4096 entries or more, jnp.min drops the NaN of a failed factorization."""
+    cov = jnp.ones((200, 30, 30), dtype)
+    each = jnp.ones((200, 30), bool)
+    factors = jax.jit(jax.vmap(linalg.factorize))(cov, each)
+    alone = linalg.factorize(cov[0], each[0])
+    assert jnp.isfinite(factors.lower).all()
+    np.testing.assert_array_equal(factors.jitter, alone.jitter)
+
+
 def test_factor_derivative_agrees_with_jaxs_own():
     cov = random_covariance(1, 7)
     direction = random_covariance(2, 7)

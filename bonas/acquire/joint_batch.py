@@ -94,7 +94,8 @@ class JointEI(Acquisition):
 
         memory = jax.lax.cond(stale, plan, lambda: memory)
         x = memory.points[memory.used]
-        chosen = Selection(x, memory.score, jnp.asarray(False), jnp.asarray(0))
+        lost = ~(memory.score > -jnp.inf)
+        chosen = Selection(x, memory.score, lost, jnp.asarray(0))
         return chosen, memory._replace(used=memory.used + 1)
 
     def _draw(

@@ -196,9 +196,10 @@ def choose(
 ) -> Selection:
     """Return the point with the highest score that is not among the valid rows of `tried`.
 
-    If all points were tried before, return the one with the highest score.
+    If all points were tried before, return the one with the highest score. NaN is the lowest score.
     """
     gap = jnp.max(jnp.abs(points[:, None, :] - tried[None, :, :]), axis=-1)
+    scores = without_nan(scores)
     tolerance = max(_SAME_POINT, 8 * float(jnp.finfo(gap.dtype).eps))
     repeated = ((gap < tolerance) & valid[None, :]).any(axis=1)
     fresh = jnp.where(repeated & ~repeated.all(), -jnp.inf, scores)
@@ -212,7 +213,7 @@ def choose(
 
 
 def _is_flat(scores: Array) -> Array:
-    """Return whether scores (m,) are equal up to rounding; −inf everywhere is flat too."""
+    """Return whether scores (m,) without NaN are equal up to rounding; so are infinite ones."""
     size = jnp.maximum(jnp.max(jnp.abs(scores)), 1.0)
     return ~(jnp.max(scores) - jnp.min(scores) > _FLAT * size)
 

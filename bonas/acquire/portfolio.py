@@ -96,7 +96,9 @@ class Hedge(Acquisition):
         draw_key, *keys = jax.random.split(key, len(self.members) + 1)
         prediction = context.model.predict(context.model_state, memory.nominees)
         reward = -prediction.mean.mean(axis=0)
-        gains = memory.gains + jnp.where(memory.started, reward, 0.0)
+        # gains are kept forever, and so would NaN be
+        counted = memory.started & jnp.isfinite(reward)
+        gains = memory.gains + jnp.where(counted, reward, 0.0)
         selections = []
         memories = []
         for member, member_key, kept in zip(

@@ -122,7 +122,8 @@ def fit_scales(
         others = jax.vmap(model.refresh)(*rest)
         fits = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[inverse], fits, others)
     states, infos = fits
-    best = jnp.argmax(infos.log_density + jnp.stack(log_slopes))
+    density = infos.log_density + jnp.stack(log_slopes)
+    best = jnp.argmax(jnp.where(jnp.isnan(density), -jnp.inf, density))
     data, fitted, info = jax.tree.map(lambda leaf: leaf[best], (stacked, states, infos))
     return ScaledFit(data, fitted, info, best, states)
 

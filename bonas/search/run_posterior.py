@@ -274,4 +274,5 @@ def _quantile(posterior: RunPosterior, x: Float[Array, "m d"], q: Array) -> Arra
 
     ends = each.min(axis=0), each.max(axis=0)
     low, high = jax.lax.fori_loop(0, _HALVINGS, halve, ends)
-    return posterior.values(0.5 * (low + high))
+    lost = jnp.isnan(each).any(axis=0)  # the ends need not be NaN in large arrays
+    return posterior.values(jnp.where(lost, jnp.nan, 0.5 * (low + high)))

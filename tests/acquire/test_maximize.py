@@ -163,6 +163,16 @@ def test_a_score_that_is_no_number_never_wins():
 
 
 @pytest.mark.typed
+@pytest.mark.parametrize("n", [5, 5000])
+def test_a_posterior_draw_that_is_no_number_never_wins(n):
+    points = jnp.linspace(0.0, 1.0, 2 * n).reshape(n, 2)
+    scores = points[:, 0].at[1].set(jnp.nan)
+    chosen = choose(points, scores, NOTHING - 1.0, NONE)
+    np.testing.assert_array_equal(chosen.x, points[-1])
+    assert chosen.flat
+    assert choose(points, jnp.full(n, jnp.nan), NOTHING - 1.0, NONE).flat
+
+
 def test_a_shifted_sobol_set_is_more_even_than_random_points():
     points = np.asarray(random_shift(KEY, sobol(256, 3)))
     random = np.asarray(jax.random.uniform(KEY, (256, 3)))

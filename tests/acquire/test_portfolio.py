@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,3 +64,13 @@ def test_a_member_that_gained_far_more_is_followed(make_context):
     memory = acquisition.init(10, 2)._replace(gains=jnp.array([0.0, 500.0]))
     chosen, later = acquisition.select(KEY, context, memory)
     np.testing.assert_array_equal(chosen.x, later.nominees[1])
+
+
+@pytest.mark.slow
+def test_a_prediction_that_is_no_number_is_no_gain(make_context):
+    context = make_context()
+    lost = jax.tree.map(lambda leaf: leaf * jnp.nan, context.model_state)
+    acquisition = hedge(log_ei, greedy)
+    memory = acquisition.init(10, 2)._replace(started=jnp.asarray(True))
+    _, later = acquisition.select(KEY, replace(context, model_state=lost), memory)
+    np.testing.assert_array_equal(later.gains, 0.0)

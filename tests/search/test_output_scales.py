@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bonas
-from bonas import surrogates
+from bonas import gp, surrogates
 from bonas.search.output_scales import fit_scales, log, plain, resolve_scales, tails
 
 VALUES = np.array([3.0, -1.0, 0.5, 400.0, 2.0, 1e4, 7.0])
@@ -85,6 +85,18 @@ def test_the_scale_under_which_the_values_are_more_probable_is_taken(
         )
     )(bonas.dataset(x, slope + 1e-3), states)
     assert fit.scale == chosen
+
+
+@pytest.mark.slow
+def test_a_scale_without_evidence_is_not_chosen():
+    """The values are too large for the last scale, on which the density is NaN."""
+    model = surrogates.gp(gp.se(), steps=1)
+    scales = (plain, lambda data: (tails(data)[0], jnp.nan))
+    states = surrogates.replicate(model.init(9, 2), 2)
+    fit = jax.jit(
+        lambda d, s: fit_scales(scales, model, jax.random.key(0), data=d, states=s)
+    )(data(), states)
+    assert fit.scale == 0
 
 
 def test_names_and_functions_and_several_of_them_are_understood():

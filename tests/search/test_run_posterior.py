@@ -112,6 +112,19 @@ def test_several_hyperparameter_samples_are_a_mixture(history):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_a_quantile_of_no_number_is_no_number(history):
+    """16 samples at 300 points, where the ends of the bisection lose NaN."""
+    model = surrogates.gp(gp.se(), noise=1e-6, infer="slice", burn=0)
+    fitted = posterior(bonas.bayes(SPACE, surrogate=model), history)
+    whole = fitted.state.posterior
+    lost = whole._replace(alpha=whole.alpha.at[0].set(jnp.nan))
+    broken = fitted._replace(state=fitted.state._replace(posterior=lost))
+    x = SPACE.sample(KEY, 300)
+    assert jnp.isfinite(fitted.quantile(x, 0.5)).all()
+    assert jnp.isnan(broken.quantile(x, 0.5)).all()
+
+
 def test_maximized_values_have_their_own_sign():
     settings = {"steps": 12, "direction": "maximize"}
     most = bonas.run(random(SPACE), objective, KEY, **settings)
