@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from bonas.data import Dataset, clean
+from bonas.data import Dataset, clean, range_factor
 
 Units = tuple[Float[Array, ""], Float[Array, ""]]  # level and scale of one output
 
@@ -27,6 +27,8 @@ def scale_outputs(
         The scaled data, the levels and the scales.
     """
     data = clean(data)
+    factor = range_factor(data)
+    data = data._replace(y=data.y * factor)
     observed = jnp.maximum(data.mask.sum(axis=0), 1)
     level = data.y.sum(axis=0) / observed
     residual = jnp.where(data.mask, data.y - level[None, :], 0.0)
@@ -36,7 +38,7 @@ def scale_outputs(
     if prior_slope:
         level, scale = _extrapolate_units(data, prior_slope, level, scale)
     y = jnp.where(data.mask, (data.y - level[None, :]) / scale[None, :], 0.0)
-    return data._replace(y=y), level, scale
+    return data._replace(y=y), level / factor, scale / factor
 
 
 def _extrapolate_units(

@@ -10,7 +10,7 @@ from jax.scipy.special import ndtri
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.data import Dataset, standardize
+from bonas.data import Dataset, range_factor, standardize
 from bonas.gp import Prediction
 from bonas.search.bayesian import Bayes, impute_failures
 from bonas.search.capacities import paths_of
@@ -242,10 +242,11 @@ def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:
 def _predict(posterior: RunPosterior, x: Float[Array, "m d"]) -> Prediction:
     """Integrate values over the standardized prediction, a mixture of normal distributions."""
     mean, std = posterior.search.surrogate.predict(posterior.state, x)
-    center = posterior.values(mean)
+    factor = range_factor(posterior.data)  # so that squares are finite
+    center = posterior.values(mean) * factor
 
     def add(moments: tuple[Array, Array], node: Array) -> tuple[Any, None]:
-        gap = posterior.values(mean + std * node) - center
+        gap = posterior.values(mean + std * node) * factor - center
         weight = norm.pdf(node) * (_NODES[1] - _NODES[0])
         first, second = moments
         return (first + weight * gap, second + weight * gap**2), None
@@ -255,7 +256,8 @@ def _predict(posterior: RunPosterior, x: Float[Array, "m d"]) -> Prediction:
     (first, second), _ = jax.lax.scan(add, (nothing, nothing), nodes)
     total = (center + first).mean(axis=0, keepdims=True)
     variance = (second - first**2 + (center + first - total) ** 2).mean(axis=0)
-    return Prediction(total[0], jnp.sqrt(jnp.maximum(variance, 0.0)))
+    std = jnp.sqrt(jnp.maximum(variance, 0.0))
+    return Prediction(total[0] / factor, std / factor)
 
 
 @jax.jit

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from bonas.data import Dataset
+from bonas.data import Dataset, range_factor
 from bonas.search.output_scales import (
     OutputScale,
     log,
@@ -55,13 +55,17 @@ def invert_scale(
 
 
 def _inverse_of_tails(data: Dataset, largest: float, xp: Any) -> Inverse:
-    median, width = (xp.asarray(each) for each in median_and_width(data))
+    factor = range_factor(data)
+    scaled = data._replace(y=data.y * factor)
+    factor, median, width = map(xp.asarray, (factor, *median_and_width(scaled)))
+    bound = largest * xp.minimum(factor, 1.0)
     # keeps width * expm1(excess) below the largest value
     limit = math.log(largest) - xp.maximum(xp.log(width), 0.0)
 
     def inverse(values: Any) -> Any:
+        values = values * factor
         excess = xp.clip(values - median, 0.0, limit * width) / width
         above = xp.where(values > median, median + width * xp.expm1(excess), values)
-        return xp.clip(above, -largest, largest)
+        return xp.clip(above, -bound, bound) / factor
 
     return inverse
