@@ -16,6 +16,8 @@ SCALINGS = ("standard", "range", "none")
 # Seed and training share of the splits of Hernández-Lobato & Adams 2015.
 _STANDARD_SEED = 1
 _STANDARD_SHARE = 0.9
+# Above this standard deviation, differences between targets may overflow in float32.
+_HUGE = 1e30
 
 
 class Examples(NamedTuple):
@@ -98,16 +100,19 @@ def scale(scaling: Scaling, examples: Examples) -> Examples:
     x = ((examples.x - scaling.x_center) / scaling.x_scale).astype(np.float32)
     if examples.task == "classification":
         return examples._replace(x=x)
-    y = ((examples.y - scaling.y_center) / scaling.y_scale).astype(np.float32)
+    y = examples.y
+    if scaling.y_scale > _HUGE:  # float32 differences could overflow
+        y = y.astype(np.float64)
+    y = ((y - scaling.y_center) / scaling.y_scale).astype(np.float32)
     return examples._replace(x=x, y=y)
 
 
 def unscale(scaling: Scaling, y: ArrayLike) -> np.ndarray:
-    """Convert scaled target values, such as predictions, to the original units.
+    """Convert scaled target values, such as predictions, to the original units, in float64.
 
     Multiply a standard deviation by y_scale instead.
     """
-    return np.asarray(y) * scaling.y_scale + scaling.y_center
+    return np.asarray(y, np.float64) * scaling.y_scale + scaling.y_center
 
 
 def split_by_rows(

@@ -174,11 +174,12 @@ def compute_scores(
             "accuracy_error": float(np.sqrt(accuracy * (1.0 - accuracy) / n)),
             "log_loss": scores.log_loss(predicted, y),
         }
-    squares = (predicted.mean - y) ** 2
+    squares = scores.residuals(predicted, y) ** 2
     rmse = scores.rmse(predicted, y)
     # The standard error of the mean of squares, times the derivative of the square root.
     error = float(squares.std() / np.sqrt(n) / (2.0 * rmse)) if rmse else 0.0
-    total = float(np.sum((y - y.mean()) ** 2))
+    values = y.astype(np.float64)
+    total = float(np.sum((values - values.mean()) ** 2))
     r2 = 1.0 - float(squares.sum()) / total if total else 0.0
     computed = {"rmse": rmse, "rmse_error": error, "r2": r2}
     if predicted.std is not None:

@@ -92,7 +92,14 @@ def concatenate(parts: Sequence[Predictive]) -> Predictive:
 
 def rmse(predicted: Predictive, y: Float[np.ndarray, " n"]) -> float:
     """Return the root mean squared error."""
-    return float(np.sqrt(np.mean((predicted.mean - y) ** 2)))
+    return float(np.sqrt(np.mean(residuals(predicted, y) ** 2)))
+
+
+def residuals(
+    predicted: Predictive, y: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """Return predicted means minus values in float64, where the squares of float32 are finite."""
+    return np.asarray(predicted.mean, np.float64) - y
 
 
 def log_loss(predicted: Predictive, y: Shaped[np.ndarray, " n"]) -> float:
@@ -109,13 +116,13 @@ def accuracy(predicted: Predictive, y: Shaped[np.ndarray, " n"]) -> float:
 def coverage(predicted: Predictive, y: Float[np.ndarray, " n"]) -> float:
     """Return the fraction of values inside the central 90% intervals."""
     half_width = _HALF_WIDTH_90 * np.asarray(predicted.std)
-    return float(np.mean(np.abs(predicted.mean - y) <= half_width))
+    return float(np.mean(np.abs(residuals(predicted, y)) <= half_width))
 
 
 def negative_log_density(predicted: Predictive, y: Float[np.ndarray, " n"]) -> float:
     """Return the mean of -log N(y; mean, std²), in nats."""
     std = np.maximum(np.asarray(predicted.std), _SMALLEST)
-    squares = ((y - predicted.mean) / std) ** 2
+    squares = (residuals(predicted, y) / std) ** 2
     return float(np.mean(0.5 * math.log(2.0 * math.pi) + np.log(std) + 0.5 * squares))
 
 
@@ -139,7 +146,7 @@ def interval_coverage(
     """Return the fraction of values in central intervals, by nominal coverage in percent."""
     from scipy.stats import norm
 
-    distance = np.abs(predicted.mean - y) / np.asarray(predicted.std)
+    distance = np.abs(residuals(predicted, y)) / np.asarray(predicted.std)
     return {
         str(level): float(np.mean(distance <= norm.ppf(0.5 + level / 200.0)))
         for level in INTERVAL_LEVELS

@@ -107,7 +107,7 @@ class Trainer:
         for split, values, valid, noise in zip(self.table.folds, *outputs, strict=True):
             if task == "regression":
                 values = unscale(split.scaling, values)
-                noise = noise * split.scaling.y_scale**2
+                noise = float(noise) * split.scaling.y_scale**2
             predicted.append(average_networks(task, values[valid], noise))
         return predicted
 

@@ -44,6 +44,27 @@ def test_scores_are_finite_for_constant_rows(y):
     ).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e12, 1e30])
+def test_scores_of_huge_float32_values_are_finite(unit):
+    """Their squares overflow in float32."""
+    rng = np.random.default_rng(0)
+    y, mean = rng.normal(size=(2, 30)).astype(np.float32)
+    one, many = (
+        compute_scores(
+            VALUES,
+            Predictive((c * mean).astype(np.float32), np.full(30, c, np.float32)),
+            (c * y).astype(np.float32),
+        )
+        for c in (1.0, unit)
+    )
+    assert many["rmse"] == pytest.approx(one["rmse"] * unit)
+    assert many["rmse_error"] == pytest.approx(one["rmse_error"] * unit)
+    assert many["r2"] == pytest.approx(one["r2"])
+    assert many["within_90"] == one["within_90"]
+    assert many["nats"] == pytest.approx(one["nats"] + np.log(unit))
+
+
 def test_accuracy_has_a_binomial_standard_error():
     probabilities = np.array([[0.9, 0.1]] * 3 + [[0.2, 0.8]])
     found = compute_scores(CLASSES, Predictive(probabilities), np.zeros(4, int))

@@ -46,12 +46,16 @@ CASES = [
 each_case = pytest.mark.parametrize("trainer", CASES, indirect=True, ids="-".join)
 
 
-def table(task):
+def table(task, unit=1.0):
     """A straight line with noise, far from the usual units, or whether it lies above zero."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 2))
     line = 1000.0 + 50.0 * (x[:, 0] - 2.0 * x[:, 1]) + 5.0 * rng.normal(size=80)
-    y = line if task == "regression" else np.where(line > 1000.0, "above", "below")
+    y = (
+        unit * line
+        if task == "regression"
+        else np.where(line > 1000.0, "above", "below")
+    )
     return Table("t", {"a": 3.0 + 10.0 * x[:, 0], "b": x[:, 1], "y": y}, target="y")
 
 
@@ -239,3 +243,18 @@ def test_reference_models_learn_a_straight_line(task):
     else:
         assert scores.accuracy(test, prepared.development.test.y) > 0.8
         np.testing.assert_allclose(test.mean.sum(axis=1), 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "unit"), [("mlp", 1e12), ("mlp", 1e30), ("mlp", 1e35), ("bnn", 1e30)]
+)
+def test_huge_targets_train_like_ordinary_ones(name, unit, trainers):
+    """The last unit brings the largest target to a third of the largest float32 number."""
+    expected = np.array(trained(trainers(name, "regression"), 2).curve)
+    prepared = prepare_table(table("regression", unit), 0)
+    trainer = Trainer(prepared, make_family(name, prepared.size), 0)
+    is_log = trainer.family.score == "nats"
+    expected = expected + np.log(unit) if is_log else expected * unit
+    np.testing.assert_allclose(trained(trainer, 2).curve, expected, rtol=1e-3)
