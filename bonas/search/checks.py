@@ -1,5 +1,6 @@
 """Check the arguments of searches."""
 
+import math
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ from bonas.acquire import check_hashable
 from bonas.configuration import warn_about_single_precision
 from bonas.gp import Kernel, Prediction
 from bonas.search.search import Search
-from bonas.spaces import Space, TableSpace
+from bonas.spaces import Parameter, Space, TableSpace
 from bonas.surrogates import Surrogate
 
 
@@ -32,6 +33,29 @@ def check_space(space: Any) -> None:
         raise ValueError(
             "expected a space, such as bonas.Space(rate=bonas.Float(0.0, 1.0)); "
             f"got {_describe(space)}"
+        )
+    for name, parameter in space.parameters.items():
+        _check_bounds(name, parameter)
+
+
+def _check_bounds(name: str, parameter: Parameter) -> None:
+    """Raise a ValueError if the precision of JAX cannot represent the bounds of a parameter."""
+    low = parameter.low
+    high = parameter.high
+    if parameter.size < math.inf:
+        dtype = jnp.result_type(int)
+        least = 0
+        largest = int(jnp.iinfo(dtype).max)
+    else:
+        dtype = jnp.result_type(float)
+        least = float(jnp.finfo(dtype).tiny)
+        largest = float(jnp.finfo(dtype).max)
+    is_tiny = parameter.log and low < least
+    if max(abs(low), abs(high)) > largest or is_tiny:
+        expected = f"low >= {least:.3g}" if is_tiny else f"bounds within ±{largest:.3g}"
+        raise ValueError(
+            f"parameter {name!r}: expected {expected} in {dtype}; got {low} and {high}; "
+            "use narrower bounds, or 64 bits by bonas.configure()"
         )
 
 

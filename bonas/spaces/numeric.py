@@ -64,6 +64,9 @@ class _Range(Parameter):
         if self.log:
             # In float32 the difference of logarithms need not be 0 at `low`.
             fraction = jnp.log(number / low) / math.log(high / low)
+        elif self._is_wide(number):
+            small = 2.0**-64  # exact
+            fraction = (number * small - low * small) / (high * small - low * small)
         else:
             fraction = (number - low) / (high - low)
         return jnp.clip(fraction, 0.0, 1.0)
@@ -74,7 +77,17 @@ class _Range(Parameter):
         high = float(self.high)
         if self.log:
             return low * jnp.exp(u * math.log(high / low))
+        if self._is_wide(u):
+            return low * (1.0 - u) + high * u
         return low + u * (high - low)
+
+    def _is_wide(self, u: Array) -> bool:
+        """Return whether high − low overflows in the precision of u, or its reciprocal underflows.
+
+        XLA may multiply by the reciprocal instead of dividing.
+        """
+        largest = float(jnp.finfo(jnp.result_type(u, float)).max)
+        return float(self.high) - float(self.low) > largest / 4
 
     def to_json(self) -> dict[str, Any]:
         low, high = (np.asarray(end).item() for end in (self.low, self.high))

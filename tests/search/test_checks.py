@@ -185,3 +185,25 @@ def test_a_fit_that_returns_another_kind_of_state_is_refused():
         ValueError, match="fit must return a state like that of its init"
     ):
         first_suggestion(with_method("fit", fit))
+
+
+FLOAT32_BOUNDS = [
+    (bonas.Float(-1e300, 1e300), "expected bounds within ±3.4e[+]38 in float32"),
+    (bonas.Float(1e-300, 1e-290, log=True), "expected low >= 1.18e-38 in float32"),
+    (bonas.Int(0, 2**40), "expected bounds within ±2.15e[+]09 in int32"),
+]
+
+
+@pytest.mark.parametrize(("parameter", "message"), FLOAT32_BOUNDS)
+def test_bounds_beyond_the_precision_are_refused(parameter, message):
+    space = bonas.Space(a=parameter)
+    random(space).init(jax.random.key(0), 3)
+    with jax.enable_x64(False):
+        for use in (bonas.bayes, lambda space: bonas.minimize(abs, space)):
+            with pytest.raises(ValueError, match=f"'a': {message}"):
+                use(space)
+
+
+def test_integers_beyond_64_bits_are_refused():
+    with pytest.raises(ValueError, match="in int64; got 0 and 18446744073709551616"):
+        bonas.bayes(bonas.Space(a=bonas.Int(0, 2**64)))

@@ -267,3 +267,18 @@ def test_options_keep_their_kind(parameter):
     assert [type(option) for option in decoded] == [
         type(option) for option in parameter.choices
     ]
+
+
+WIDE = [(64, -1e300, 1.7e308), (64, -1.7e308, 1.7e308), (32, -3e38, 3e38)]
+
+
+@pytest.mark.parametrize(("bits", "low", "high"), WIDE)
+def test_a_range_whose_width_overflows_is_covered(bits, low, high):
+    with jax.enable_x64(bits == 64):
+        parameter = Float(low, high)
+        u = jnp.linspace(0.0, 1.0, 9)
+        numbers = parameter.value(u)
+        exact = [low * (1 - each) + high * each for each in u.tolist()]
+        np.testing.assert_allclose(numbers, exact, rtol=1e-6, atol=1e-6 * high)
+        assert (jnp.diff(numbers / 4) > 0).all()
+        np.testing.assert_allclose(parameter.unit(numbers), u, atol=1e-6)
