@@ -108,7 +108,9 @@ def _evaluate(
     error = ""
     try:
         value = _to_float(objective(dict(config)))
-    except catch as problem:
+    except BaseException as problem:
+        if not _is_caught(problem, catch):
+            raise
         error = f"{type(problem).__name__}: {problem}"
     dtype = jnp.result_type(float)
     if not error and not abs(value) <= float(jnp.finfo(dtype).max):
@@ -116,6 +118,14 @@ def _evaluate(
         error = f"the value was {value}" + f", too large for {dtype}" * is_too_large
         value = float("nan")
     return Evaluation(config, value, time.perf_counter() - start, error, info)
+
+
+def _is_caught(problem: BaseException, catch: tuple[type[Exception], ...]) -> bool:
+    """Return whether an exception, or every exception of a group, counts as a failure."""
+    if isinstance(problem, catch):
+        return True
+    is_group = isinstance(problem, BaseExceptionGroup)
+    return is_group and all(_is_caught(one, catch) for one in problem.exceptions)
 
 
 def _to_float(value: Any) -> float:

@@ -180,3 +180,17 @@ def test_an_objective_without_a_return_value_is_refused():
             search=bonas.search.random(space),
             progress=False,
         )
+
+
+def test_a_group_of_exceptions_is_a_failure_if_each_is():
+    def breaks(config):
+        raise BaseExceptionGroup("two", problems)
+
+    problems = [MemoryError("much"), ExceptionGroup("one", [OSError("lost")])]
+    result = quickly(breaks, catch=(MemoryError, OSError))
+    assert "two" in result.evaluations[0].error
+    with pytest.raises(BaseExceptionGroup, match="two"):
+        quickly(breaks, catch=(MemoryError,))
+    problems.append(KeyboardInterrupt())
+    with pytest.raises(BaseExceptionGroup, match="two"):
+        quickly(breaks, catch=(Exception,))
