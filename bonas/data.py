@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
+from bonas.extreme_values import divide_positive, into_range
+
 
 class Dataset(NamedTuple):
     """Observations of a function; rows that are unused, failed or pending are masked."""
@@ -103,17 +105,16 @@ def standardize(data: Dataset) -> tuple[Dataset, Float[Array, ""], Float[Array, 
 
     Values that are equal up to rounding become zeros, with a scale of 1.
     """
-    factor = range_factor(data)
-    scaled, mean, std = standardize_in_range(data._replace(y=data.y * factor))
-    constant = ~scaled.y.any()
-    std = jnp.maximum(std / factor, jnp.finfo(std.dtype).tiny)
-    return scaled, mean / factor, jnp.where(constant, 1.0, std)
+    data, factor = into_range(data)
+    scaled, mean, std = standardize_in_range(data)
+    std = jnp.where(scaled.y.any(), divide_positive(std, factor), 1.0)
+    return scaled, mean / factor, std
 
 
 def standardize_in_range(
     data: Dataset,
 ) -> tuple[Dataset, Float[Array, ""], Float[Array, ""]]:
-    """Standardize values whose squares neither overflow nor underflow; see `range_factor`."""
+    """Standardize values whose squares neither overflow nor underflow; see `into_range`."""
     y = jnp.where(data.mask, data.y, 0.0)
     n = jnp.maximum(data.mask.sum(), 1)
     mean = y.sum() / n
@@ -123,15 +124,3 @@ def standardize_in_range(
     constant = variance <= rounding**2
     scale = jnp.sqrt(jnp.where(constant, 1.0, variance))
     return data._replace(y=jnp.where(constant, 0.0, deviation / scale)), mean, scale
-
-
-def range_factor(data: Dataset) -> Float[Array, ""]:
-    """Return a power of two by which to multiply values before squaring them.
-
-    It is 1 unless the squares of the observed values could overflow or underflow.
-    """
-    largest = jnp.max(jnp.where(data.mask, jnp.abs(data.y), 0.0))
-    edge = 2.0 ** (5 * jnp.finfo(largest.dtype).maxexp // 16)
-    tiny_or_ordinary = jnp.where(largest < 1.0 / edge, edge**2, 1.0)
-    factor = jnp.where(largest > edge, edge**-2, tiny_or_ordinary)
-    return factor.astype(largest.dtype)

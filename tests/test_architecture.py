@@ -24,6 +24,7 @@ PACKAGES = (
     "gaussian_density",
     "distances",
     "fast_trigonometry",
+    "extreme_values",
     "spaces",
     "data",
     "checked_data",
@@ -77,8 +78,15 @@ CORE = (
     "search/runs",
 )
 CORE_TOKENS = 24_000
-# Files on this path that buy speed only; a reader may take them as the formulas they name.
-SPEED = ("distances", "fast_trigonometry", "gaussian_density", "half_capacity")
+# Files on this path that buy speed only, or the ends of the range of numbers; a reader may take
+# them as the formulas they name.
+SPEED = (
+    "distances",
+    "extreme_values",
+    "fast_trigonometry",
+    "gaussian_density",
+    "half_capacity",
+)
 # How objectives may be written, runs be started and histories read: a reader of the algorithm may
 # skip them.
 INTERFACE = ("search/objectives", "search/start_states", "search/history")

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from bonas.data import Dataset, clean, range_factor
+from bonas.data import Dataset, clean
+from bonas.extreme_values import into_range
 
 Units = tuple[Float[Array, ""], Float[Array, ""]]  # level and scale of one output
 
@@ -26,9 +27,7 @@ def scale_outputs(
     Returns:
         The scaled data, the levels and the scales.
     """
-    data = clean(data)
-    factor = range_factor(data)
-    data = data._replace(y=data.y * factor)
+    data, factor = into_range(clean(data))
     observed = jnp.maximum(data.mask.sum(axis=0), 1)
     level = data.y.sum(axis=0) / observed
     residual = jnp.where(data.mask, data.y - level[None, :], 0.0)

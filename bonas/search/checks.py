@@ -44,8 +44,8 @@ def _check_bounds(name: str, parameter: Parameter) -> None:
     high = parameter.high
     if parameter.size < math.inf:
         dtype = jnp.result_type(int)
-        least = 0
-        largest = int(jnp.iinfo(dtype).max)
+        least = 0.0
+        largest = float(jnp.iinfo(dtype).max)
     else:
         dtype = jnp.result_type(float)
         least = float(jnp.finfo(dtype).tiny)

@@ -124,8 +124,9 @@ def _is_caught(problem: BaseException, catch: tuple[type[Exception], ...]) -> bo
     """Return whether an exception, or every exception of a group, counts as a failure."""
     if isinstance(problem, catch):
         return True
-    is_group = isinstance(problem, BaseExceptionGroup)
-    return is_group and all(_is_caught(one, catch) for one in problem.exceptions)
+    if isinstance(problem, BaseExceptionGroup):
+        return all(_is_caught(one, catch) for one in problem.exceptions)
+    return False
 
 
 def _to_float(value: Any) -> float:

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.data import Dataset, range_factor, standardize_in_range
+from bonas.data import Dataset, standardize_in_range
+from bonas.extreme_values import into_range
 from bonas.search.checks import check_fitted
 from bonas.surrogates import FitInfo, Surrogate
 
@@ -50,12 +51,11 @@ def tails(data: Dataset) -> tuple[Dataset, Float[Array, ""]]:
     y becomes m + w log(1 + (y − m)/w), where m is the median and w the median minus the minimum.
     Without it, a few huge values hide the differences between good points.
     """
-    factor = range_factor(data)
-    y = data.y * factor
-    median, width = median_and_width(data._replace(y=y))
-    above = data.mask & (y > median)
-    excess = jnp.log1p(jnp.where(above, y - median, 0.0) / width)
-    compressed = jnp.where(above, median + width * excess, y)
+    data, factor = into_range(data)
+    median, width = median_and_width(data)
+    above = data.mask & (data.y > median)
+    excess = jnp.log1p(jnp.where(above, data.y - median, 0.0) / width)
+    compressed = jnp.where(above, median + width * excess, data.y)
     return data._replace(y=compressed / factor), -excess.sum()
 
 
@@ -132,9 +132,8 @@ def fit_scales(
 def _standardize_on(scale: OutputScale, data: Dataset) -> tuple[Dataset, Array]:
     """Return standardized values on a scale and the sum of log derivatives."""
     warped, log_slope = scale(data)
-    factor = range_factor(warped)
-    in_range = warped._replace(y=warped.y * factor)
-    standardized, _, std = standardize_in_range(in_range)
+    warped, factor = into_range(warped)
+    standardized, _, std = standardize_in_range(warped)
     # not the logarithm of std / factor, which rounds otherwise where the factor is 1
     log_std = jnp.log(std) - jnp.log(factor)
     return standardized, log_slope - warped.mask.sum() * log_std

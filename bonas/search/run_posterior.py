@@ -10,7 +10,8 @@ from jax.scipy.special import ndtri
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.data import Dataset, range_factor, standardize
+from bonas.data import Dataset, standardize
+from bonas.extreme_values import range_factor
 from bonas.gp import Prediction
 from bonas.search.bayesian import Bayes, impute_failures
 from bonas.search.capacities import paths_of
@@ -242,7 +243,8 @@ def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:
 def _predict(posterior: RunPosterior, x: Float[Array, "m d"]) -> Prediction:
     """Integrate values over the standardized prediction, a mixture of normal distributions."""
     mean, std = posterior.search.surrogate.predict(posterior.state, x)
-    factor = range_factor(posterior.data)  # so that squares are finite
+    # so that squares are finite
+    factor = range_factor(posterior.data.y, posterior.data.mask)
     center = posterior.values(mean) * factor
 
     def add(moments: tuple[Array, Array], node: Array) -> tuple[Any, None]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from bonas.data import Dataset, range_factor
+from bonas.data import Dataset
+from bonas.extreme_values import into_range
 from bonas.search.output_scales import (
     OutputScale,
     log,
@@ -55,8 +56,7 @@ def invert_scale(
 
 
 def _inverse_of_tails(data: Dataset, largest: float, xp: Any) -> Inverse:
-    factor = range_factor(data)
-    scaled = data._replace(y=data.y * factor)
+    scaled, factor = into_range(data)
     factor, median, width = map(xp.asarray, (factor, *median_and_width(scaled)))
     bound = largest * xp.minimum(factor, 1.0)
     # keeps width * expm1(excess) below the largest value

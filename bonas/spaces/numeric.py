@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from bonas.extreme_values import fraction_between, interpolate
 from bonas.spaces.conditions import When, is_number
 from bonas.spaces.parameter import Parameter
 
@@ -64,11 +65,8 @@ class _Range(Parameter):
         if self.log:
             # In float32 the difference of logarithms need not be 0 at `low`.
             fraction = jnp.log(number / low) / math.log(high / low)
-        elif self._is_wide(number):
-            small = 2.0**-64  # exact
-            fraction = (number * small - low * small) / (high * small - low * small)
         else:
-            fraction = (number - low) / (high - low)
+            fraction = fraction_between(low, high, number)
         return jnp.clip(fraction, 0.0, 1.0)
 
     def _real(self, u: Array) -> Array:
@@ -77,17 +75,7 @@ class _Range(Parameter):
         high = float(self.high)
         if self.log:
             return low * jnp.exp(u * math.log(high / low))
-        if self._is_wide(u):
-            return low * (1.0 - u) + high * u
-        return low + u * (high - low)
-
-    def _is_wide(self, u: Array) -> bool:
-        """Return whether high − low overflows in the precision of u, or its reciprocal underflows.
-
-        XLA may multiply by the reciprocal instead of dividing.
-        """
-        largest = float(jnp.finfo(jnp.result_type(u, float)).max)
-        return float(self.high) - float(self.low) > largest / 4
+        return interpolate(low, high, u)
 
     def to_json(self) -> dict[str, Any]:
         low, high = (np.asarray(end).item() for end in (self.low, self.high))

@@ -1,0 +1,58 @@
+"""Numbers near the ends of the range of their precision, whose squares or differences overflow."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+# Exact, and small enough for the difference of any two numbers.
+_SMALL = 2.0**-64
+
+
+def range_factor(y: Float[Array, "*n"], mask: Bool[Array, "*n"]) -> Float[Array, ""]:
+    """Return a power of two by which to multiply values before squaring them.
+
+    It is 1 unless the squares of the values inside the mask could overflow or underflow.
+    """
+    largest = jnp.max(jnp.where(mask, jnp.abs(y), 0.0))
+    edge = 2.0 ** (5 * jnp.finfo(largest.dtype).maxexp // 16)
+    tiny_or_ordinary = jnp.where(largest < 1.0 / edge, edge**2, 1.0)
+    factor = jnp.where(largest > edge, edge**-2, tiny_or_ordinary)
+    return factor.astype(largest.dtype)
+
+
+def into_range(data: Any) -> tuple[Any, Float[Array, ""]]:
+    """Return a dataset whose values are multiplied by their range factor, and the factor."""
+    factor = range_factor(data.y, data.mask)
+    return data._replace(y=data.y * factor), factor
+
+
+def divide_positive(std: Array, factor: Array) -> Array:
+    """Return std / factor, which is positive even if it underflows."""
+    return jnp.maximum(std / factor, jnp.finfo(std.dtype).tiny)
+
+
+def interpolate(low: float, high: float, u: Array) -> Array:
+    """Return low + u (high − low)."""
+    if _is_wide(low, high, u):
+        return low * (1.0 - u) + high * u
+    return low + u * (high - low)
+
+
+def fraction_between(low: float, high: float, number: Array) -> Array:
+    """Return (number − low) / (high − low)."""
+    if _is_wide(low, high, number):
+        number = number * _SMALL
+        low = low * _SMALL
+        high = high * _SMALL
+    fraction: Array = (number - low) / (high - low)
+    return fraction
+
+
+def _is_wide(low: float, high: float, u: Array) -> bool:
+    """Return whether high − low overflows in the precision of u, or its reciprocal underflows.
+
+    XLA may multiply by the reciprocal instead of dividing.
+    """
+    largest = float(jnp.finfo(jnp.result_type(u, float)).max)
+    return high - low > largest / 4
