@@ -70,7 +70,6 @@ CORE = (
     "surrogates/gaussian_process",
     "search/search",
     "search/observations",
-    "search/checks",
     "search/output_scales",
     "search/bayesian",
     "search/batches",
@@ -79,9 +78,15 @@ CORE = (
 CORE_TOKENS = 24_000
 # Files on this path that buy speed only; a reader may take them as the formulas they name.
 SPEED = ("distances", "fast_trigonometry", "gaussian_density", "half_capacity")
-# How objectives may be written, runs be started and histories read: a reader of the algorithm may
-# skip them.
-INTERFACE = ("search/objectives", "search/start_states", "search/history")
+# How objectives may be written, arguments are checked, runs be started and histories read: a reader
+# of the algorithm may skip them.
+INTERFACE = (
+    "search/checks",
+    "search/objectives",
+    "search/start_states",
+    "search/history",
+    "search/model_warnings",
+)
 LONGEST_FILE = 350
 # The functions whose results are kept while a process runs; none keeps a search or an objective.
 CACHED = {

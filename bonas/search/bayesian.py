@@ -132,10 +132,10 @@ class Bayes(Search):
             key=pending_key,
         )
         chosen, memory = self.acquisition.select(pick_key, context, state.memory)
-        info = describe_ask(
-            chosen, fit, exhausted=observations.data.size >= self.space.size
-        )
-        return chosen.x, state._replace(model=fit.states, memory=memory), info
+        random = self.space.sample(key, 1)[0]
+        exhausted = observations.data.size >= self.space.size
+        x, info = conclude_ask(chosen, fit, context, random, exhausted=exhausted)
+        return x, state._replace(model=fit.states, memory=memory), info
 
 
 def bayes(
@@ -248,7 +248,9 @@ def make_context(
         observations.pending.any(), assume_pending, lambda: fit.state
     )
     valid = data.mask[:, 0] | observations.pending
-    means = jnp.where(valid[None, :], model.predict(fantasy, data.x).mean, jnp.inf)
+    means = model.predict(fantasy, data.x).mean
+    finite = (jnp.isfinite(means) | ~valid[None, :]).all()
+    means = jnp.where(valid[None, :], means, jnp.inf)
     goodness, rows = jax.lax.top_k(-means.mean(axis=0), min(_INCUMBENTS, len(valid)))
     around = data.x[jnp.where(jnp.isfinite(goodness), rows, rows[0])]
     in_use = jnp.arange(len(valid)) < data.size
@@ -256,6 +258,7 @@ def make_context(
         model=model,
         model_state=fit.state,
         fantasy_state=fantasy,
+        finite=finite,
         best=means.min(axis=1),
         data=data,
         pending=observations.pending,
@@ -269,17 +272,27 @@ def make_context(
     )
 
 
-def describe_ask(chosen: Selection, fit: ScaledFit, *, exhausted: ArrayLike) -> AskInfo:
-    """Return the report of an ask from the selected point and the fit."""
-    return ask_info(
-        chosen.x,
+def conclude_ask(
+    chosen: Selection,
+    fit: ScaledFit,
+    context: Context,
+    random: Array,
+    *,
+    exhausted: ArrayLike,
+) -> tuple[Array, AskInfo]:
+    """Return the selected point, or a random one if the model is not finite, and the report."""
+    x = jnp.where(context.finite, chosen.x, random)
+    fallback = jnp.where(fit.info.finite, 0, 2)
+    return x, ask_info(
+        x,
         acquisition=chosen.score,
         flat=chosen.flat,
         jitter=fit.info.jitter,
         converged=fit.info.converged,
         duplicates=chosen.duplicates,
         exhausted=exhausted,
-        fallback=jnp.where(fit.info.finite, 0, 2),
+        random=~context.finite,
+        fallback=jnp.where(context.finite, fallback, 4),
         output=fit.scale,
     )
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from bonas.search.batches import check_points, points_per_ask
 from bonas.search.bayesian import bayes
 from bonas.search.checks import check_search
+from bonas.search.model_warnings import warn_about_model
 from bonas.search.objectives import direction_sign
 from bonas.search.progress import progress_bar
 from bonas.search.result import Evaluation, Result, best_of, make_result
@@ -83,6 +85,8 @@ def minimize(
         except KeyboardInterrupt:
             if not evaluations:
                 raise
+    infos = [evaluation.info for evaluation in evaluations]
+    warn_about_model(jax.tree.map(lambda *leaves: np.array(leaves), *infos))
     return make_result(evaluations, state, direction)
 
 

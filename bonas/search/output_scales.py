@@ -122,8 +122,12 @@ def fit_scales(
         others = jax.vmap(model.refresh)(*rest)
         fits = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[inverse], fits, others)
     states, infos = fits
-    best = jnp.argmax(infos.log_density + jnp.stack(log_slopes))
+    evidence = infos.log_density + jnp.stack(log_slopes)
+    best = jnp.argmax(jnp.where(jnp.isnan(evidence), -jnp.inf, evidence))
+    # only one scale was fitted, so this is the fit that converged or not
+    converged = info.converged
     data, fitted, info = jax.tree.map(lambda leaf: leaf[best], (stacked, states, infos))
+    info = info._replace(converged=converged)
     return ScaledFit(data, fitted, info, best, states)
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Array
 from bonas.search.batches import Record
 from bonas.search.checks import check_key, check_search
 from bonas.search.history import History
+from bonas.search.model_warnings import warn_about_model
 from bonas.search.objectives import Objective
 from bonas.search.progress import progress_bar
 from bonas.search.runs import run
@@ -76,6 +77,7 @@ def run_many(
     if not progress:
         first = jax.tree.map(lambda leaf: leaf[0], padded)
         history: History = jax.tree.map(lambda leaf: leaf[:n], run_part(first))
+        warn_about_model(history.info)
         return history
     parts = []
     with progress_bar(n, unit="runs") as update:
@@ -86,6 +88,7 @@ def run_many(
     histories: History = jax.tree.map(
         lambda *leaves: jnp.concatenate(leaves)[:n], *parts
     )
+    warn_about_model(histories.info)
     return histories
 
 

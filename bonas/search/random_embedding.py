@@ -32,7 +32,7 @@ from bonas.acquire import (
 from bonas.data import Dataset
 from bonas.gp import Prediction, priors
 from bonas.search.bayesian import (
-    describe_ask,
+    conclude_ask,
     design_point,
     impute_failures,
     make_context,
@@ -159,14 +159,15 @@ class RandomEmbedding(Search):
         )
         context = _skip_observed(context, state.observations, self.space, matrix)
         chosen, memory = self.acquisition.select(pick_key, context, memory)
+        random = jax.random.uniform(key, (self.dim,))
         exhausted = state.observations.data.size >= self.space.size
-        info = describe_ask(chosen, fit, exhausted=exhausted)
+        y, info = conclude_ask(chosen, fit, context, random, exhausted=exhausted)
         model_states, memories = jax.tree.map(
             lambda every, one: every.at[turn].set(one),
             (state.model, state.memory),
             (fit.states, memory),
         )
-        return chosen.x, state._replace(model=model_states, memory=memories), info
+        return y, state._replace(model=model_states, memory=memories), info
 
 
 def rembo(

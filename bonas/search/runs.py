@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray
 from bonas.search.batches import Record, points_per_ask, take_step
 from bonas.search.checks import check_key, check_search
 from bonas.search.history import History, make_history
+from bonas.search.model_warnings import warn_about_model
 from bonas.search.objectives import Objective, as_point_objective, direction_sign
 from bonas.search.search import Search
 from bonas.search.start_states import Known, start_state
@@ -66,4 +67,6 @@ def run(
         )
 
     state, rows = jax.lax.scan(step, start, jnp.arange(steps // q) + known // q)
-    return make_history(rows, state, sign)
+    history = make_history(rows, state, sign)
+    warn_about_model(history.info)
+    return history

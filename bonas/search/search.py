@@ -40,12 +40,13 @@ class Observation(_Observation):
 
 
 # Reasons for deviating from the configured strategy; `AskInfo.fallback` is a position in this
-# tuple. The last one is used by `bonas.curves` only.
+# tuple. The fourth is used by `bonas.curves` only.
 FALLBACKS = (
     "none",
     "no evaluation has succeeded yet: a random point",
     "the fit was not finite: the last good hyperparameters were kept",
     "the model's scores were not finite: a random network",
+    "the model's predictions were not finite: a random point",
 )
 
 

@@ -29,7 +29,7 @@ from bonas.acquire import (
     thompson,
 )
 from bonas.search.bayesian import (
-    describe_ask,
+    conclude_ask,
     design_point,
     impute_failures,
     make_context,
@@ -174,9 +174,10 @@ class TrustRegion(Search):
             key=pending_key,
         )
         chosen, memory = self.acquisition.select(pick_key, context, state.memory)
+        random = self.space.sample(key, 1)[0]
         exhausted = state.observations.data.size >= self.space.size
-        info = describe_ask(chosen, fit, exhausted=exhausted)
-        return chosen.x, state._replace(model=fit.states, memory=memory), info
+        x, info = conclude_ask(chosen, fit, context, random, exhausted=exhausted)
+        return x, state._replace(model=fit.states, memory=memory), info
 
 
 def turbo(

@@ -11,7 +11,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import PRNGKeyArray
 
-from bonas.search import FALLBACKS, AskInfo, Observation, Search, make_observation
+from bonas.search import (
+    FALLBACKS,
+    AskInfo,
+    Observation,
+    Search,
+    make_observation,
+    warn_about_model,
+)
 from bonas.study.compiled_search import (
     CompiledSearch,
     State,
@@ -75,6 +82,7 @@ class SearchStepper:
         self._position: SearchPosition | None = None  # position of the state in memory
         self._state: State | None = None
         self._stored: dict[int, np.ndarray] = {}  # bytes of the leaves in the file
+        self._infos: list[AskInfo] = []  # of asks that no warning has counted
 
     def ask(self, lease: float, limit: float = math.inf) -> TrialRecord | None:
         """Claim the next point of the search, or return None if the study has `limit` trials.
@@ -117,7 +125,14 @@ class SearchStepper:
         self._position = new_position
         self._state = state
         self._stored = leaves
+        self._infos.append(jax.device_get(info))
         return record
+
+    def warn_about_model(self) -> None:
+        """Issue a `ModelWarning` if the model often failed since the last call."""
+        infos, self._infos = self._infos, []
+        if infos:
+            warn_about_model(jax.tree.map(lambda *leaves: np.array(leaves), *infos))
 
     def _updated_state(self) -> tuple[SearchPosition, State]:
         """Return the position and state of the search after all finished trials."""
@@ -254,21 +269,25 @@ def _differing_chunks(new: np.ndarray, old: np.ndarray | None) -> list[int]:
 def restore_state(
     compiled: CompiledSearch, init_key: PRNGKeyArray, stored: Mapping[int, bytes]
 ) -> State:
-    """Restore a state from its stored leaves; the others do not affect later points."""
+    """Restore a state from its stored leaves; the others have their initial values.
+
+    They do not affect later points, or earlier versions of bonas did not store them.
+    """
     leaves = compiled.init(init_key)
     expected = {
         i: leaf.nbytes
         for i, (leaf, kept) in enumerate(zip(leaves, compiled.persistent, strict=True))
         if kept
     }
-    if expected != {i: len(content) for i, content in stored.items()}:
+    found = {i: len(content) for i, content in stored.items()}
+    if not found.items() <= expected.items() or (expected and not found):
         raise StudyError(
             "the study was created with another search; pass that search as search=, with the same "
             "settings"
         )
     return tuple(
         jnp.asarray(np.frombuffer(stored[i], leaf.dtype).reshape(leaf.shape))
-        if compiled.persistent[i]
+        if i in stored
         else leaf
         for i, leaf in enumerate(leaves)
     )

@@ -25,6 +25,8 @@ class GPState(NamedTuple):
     z: Any  # (s, ...) unconstrained hyperparameters
     scale: Array  # (k,) widths of slice sampling, one for each of k hyperparameters
     posterior: Posterior  # (s, ...)
+    # (k, k) inverse Hessian of the last optimization; (0, 0) without "map"
+    inverse: Array
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,22 @@ class GaussianProcess(PosteriorSurrogate):
         data = empty(capacity, d, p)
         start = self._target(data).start
         z = replicate(start, 1 if self.infer == "map" else self.samples)
-        size = sum(leaf.size for leaf in jax.tree.leaves(start))
-        return GPState(z, jnp.ones(size), self._condition(z, data))
+        k = sum(leaf.size for leaf in jax.tree.leaves(start))
+        inverse = jnp.zeros((k, k) if self.infer == "map" else (0, 0))
+        return GPState(z, jnp.ones(k), self._condition(z, data), inverse)
 
     def fit(
         self, key: PRNGKeyArray, data: Dataset, state: GPState
     ) -> tuple[GPState, FitInfo]:
         last = jax.tree.map(lambda leaf: leaf[-1], state.z)
-        z, info, scale = call_on_half(self._infer, data, key, last, state.scale)
-        finite = all_finite(z)
+        z, info = call_on_half(self._infer, data, key, last, state.scale, state.inverse)
+        finite = all_finite(z) & jnp.isfinite(info.log_density).all()
         z = choose(finite, z, state.z)
         posterior = self._condition(z, data)
         converged = info.accept.all() if self.infer == "map" else ~info.diverging.any()
-        return GPState(z, scale, posterior), FitInfo(
+        scale = info.scale if self.infer == "slice" else state.scale
+        inverse = info.scale if self.infer == "map" else state.inverse
+        return GPState(z, scale, posterior, inverse), FitInfo(
             info.log_density.mean(), finite & converged, finite, posterior.jitter.max()
         )
 
@@ -94,23 +99,22 @@ class GaussianProcess(PosteriorSurrogate):
         )
 
     def _infer(
-        self, data: Dataset, key: PRNGKeyArray, last: Any, scale: Array
-    ) -> tuple[Any, Info, Array]:
-        """Return hyperparameters (s, ...), diagnostics and the new widths of slice sampling."""
+        self, data: Dataset, key: PRNGKeyArray, last: Any, scale: Array, inverse: Array
+    ) -> tuple[Any, Info]:
+        """Return hyperparameters (s, ...) and diagnostics."""
         target = self._target(data)
         if self.infer == "map":
-            z, info = maximize(
+            return maximize(
                 key,
                 target.maximizing,
                 last,
                 draw=target.draw,
                 restarts=self.restarts,
                 steps=self.steps,
+                inverse=inverse,
             )
-            return z, info, scale
         sampler = choose_sampler(self.infer, scale, self.samples, self.burn)
-        z, info = sampler(key, target.sampling, last)
-        return z, info, info.scale if self.infer == "slice" else scale
+        return sampler(key, target.sampling, last)
 
 
 def gp(

@@ -17,7 +17,8 @@ class FitInfo(NamedTuple):
 
     log_density: Array  # () of the hyperparameters, averaged over their samples
     converged: Array  # () bool: an optimum was reached, or no trajectory diverged
-    # () bool: false if the new parameters were not finite and the last ones were kept
+    # () bool: false if the new parameters or their density were not finite; the last parameters
+    # were kept
     finite: Array
     jitter: Array  # () the largest value added to the diagonal of a covariance
 
