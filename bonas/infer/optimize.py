@@ -46,7 +46,7 @@ def maximize(
     restarts: int = 0,
     steps: int = 50,
     max_step: float = 2.0,
-    tolerance: float = 0.01,
+    tolerance: float = 0.1,
     inverse: Float[Array, "p p"] | None = None,
 ) -> tuple[Tree, Info]:
     """Maximize a log density; return the best point found, with a leading axis of 1.

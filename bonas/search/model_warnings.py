@@ -11,10 +11,11 @@ from bonas.search.search import FALLBACKS, AskInfo
 
 # Positions in FALLBACKS of the problems of a model; the others are problems of the objective.
 _MODEL_FALLBACKS = tuple(range(2, len(FALLBACKS)))
-# Shares of the asks with a model above which a run ends with a warning.
+# Shares of the asks with a model above which a run ends with a warning. Short fits of a healthy
+# model often stop before the optimum: four in five on Branin, where late points are close together.
 _MAX_FALLBACKS = 0.05
 _MAX_FLAT = 0.25
-_MAX_UNCONVERGED = 0.75
+_MAX_UNCONVERGED = 0.95
 
 
 class ModelWarning(UserWarning):

