@@ -30,6 +30,7 @@ from bonas.search.random_embedding import rembo as rembo
 from bonas.search.regularized_evolution import evolution as evolution
 from bonas.search.result import Evaluation as Evaluation
 from bonas.search.result import Result as Result
+from bonas.search.run_posterior import Recommendation as Recommendation
 from bonas.search.run_posterior import RunPosterior as RunPosterior
 from bonas.search.run_posterior import posterior as posterior
 from bonas.search.runs import run as run

@@ -117,6 +117,15 @@ def direction_sign(direction: str) -> float:
     return DIRECTIONS[direction]
 
 
+def bind_direction(record: Any, direction: str) -> Any:
+    """Return the recorder of a run for its direction.
+
+    A recorder whose values depend on the direction has a method `with_direction`.
+    """
+    bind = getattr(record, "with_direction", None)
+    return record if bind is None else bind(direction)
+
+
 def evaluate_point(
     objective: Objective, key: PRNGKeyArray, x: Array
 ) -> tuple[Array, Array]:

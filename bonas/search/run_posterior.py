@@ -24,6 +24,7 @@ from bonas.search.observations import (
 from bonas.search.result import Result
 from bonas.search.scale_inverses import invert_scale
 from bonas.search.search import Observation
+from bonas.spaces import Space
 from bonas.surrogates import FitInfo, replicate
 
 # Fits in sequence, each starting from the last, so that the hyperparameters reach an optimum.
@@ -33,6 +34,20 @@ _FITS = 5
 _NODES = np.arange(-10.0, 30.0, 0.05)
 # Each halves the interval of a quantile.
 _HALVINGS = 60
+
+
+class Recommendation(NamedTuple):
+    """The evaluated point with the lowest posterior mean, or highest if values were maximized."""
+
+    x: Array  # (d,) the point
+    mean: Array  # () of the objective at the point, without its noise
+    std: Array  # () likewise
+    space: Space
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration of the point."""
+        return self.space.decode(self.x)
 
 
 class RunPosterior(NamedTuple):
@@ -49,6 +64,7 @@ class RunPosterior(NamedTuple):
     state: Any  # the fitted state of the surrogate
     sign: Array  # () −1 if the values were maximized
     info: FitInfo  # of the last fit
+    evaluated: Array  # (n,) bool: rows of data that are successful evaluations
 
     def predict(self, x: Any) -> Prediction:
         """Return mean (m,) and standard deviation (m,) of the objective, without its noise.
@@ -58,6 +74,23 @@ class RunPosterior(NamedTuple):
         """
         found: Prediction = _predict(self, _points(self, x))
         return found
+
+    def recommend(self) -> Recommendation:
+        """Return the evaluated point with the lowest posterior mean, and its mean and std.
+
+        If values were maximized, it has the highest mean. Unlike the best value, the mean is not
+        improved by noise. Means are compared on the scale on which values are modeled, as the
+        search does. All numbers are NaN if no evaluation succeeded or no mean is finite.
+        """
+        x, mean = lowest_mean(self)
+        found = _predict(self, x[None, :])
+        known = jnp.isfinite(mean)
+        return Recommendation(
+            x,
+            jnp.where(known, found.mean[0], jnp.nan),
+            jnp.where(known, found.std[0], jnp.nan),
+            self.search.space,
+        )
 
     def quantile(self, x: Any, q: float) -> Float[Array, " m"]:
         """Return a quantile (m,) of the objective, such as the median for q = 0.5.
@@ -111,7 +144,7 @@ def posterior(
         seed: The random seed of the fit, for surrogates that are random.
 
     Returns:
-        The posterior, with the methods `predict`, `quantile` and `sample`.
+        The posterior, with the methods `predict`, `recommend`, `quantile` and `sample`.
     """
     if not isinstance(search, Bayes):
         raise ValueError(
@@ -167,7 +200,21 @@ def _fit(
     mean, std, state, info = jax.tree.map(
         lambda leaf: leaf[best], (means, stds, states, infos)
     )
-    return RunPosterior(search, data, best, mean, std, state, sign, info)
+    evaluated = observations.data.mask[:, 0]
+    return RunPosterior(search, data, best, mean, std, state, sign, info, evaluated)
+
+
+def lowest_mean(posterior: RunPosterior) -> tuple[Float[Array, " d"], Float[Array, ""]]:
+    """Return the evaluated point with the lowest standardized mean, and that mean, or NaN."""
+    x = posterior.data.x
+    means = posterior.search.surrogate.predict(posterior.state, x).mean.mean(axis=0)
+    known = posterior.evaluated & jnp.isfinite(means)
+    best = jnp.argmin(jnp.where(known, means, jnp.inf))
+    exists = known.any()
+    return (
+        jnp.where(exists, x[best], jnp.nan),
+        jnp.where(exists, means[best], jnp.nan),
+    )
 
 
 def scale_all(search: Bayes, data: Dataset) -> tuple[Dataset, Array, Array, Array]:

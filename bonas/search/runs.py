@@ -10,7 +10,12 @@ from bonas.search.batches import Record, points_per_ask, take_step
 from bonas.search.checks import check_key, check_search
 from bonas.search.history import History, make_history
 from bonas.search.model_warnings import warn_about_model
-from bonas.search.objectives import Objective, as_point_objective, direction_sign
+from bonas.search.objectives import (
+    Objective,
+    as_point_objective,
+    bind_direction,
+    direction_sign,
+)
 from bonas.search.search import Search
 from bonas.search.start_states import Known, start_state
 
@@ -48,12 +53,14 @@ def run(
             and their values (m,), NaN where the evaluation failed; possibly also their costs (m,).
             They count as initial points, and are not in the history.
         record: A function of the state and the `AskInfo` of every ask, such as
-            `bonas.search.model_record(search)`. What it returns is stacked in `history.record`.
+            `bonas.search.model_record(search)`. What it returns is stacked in `history.record`. If
+            it has a method `with_direction(direction)`, the run uses what that returns.
     """
     check_search(search)
     check_key(key)
     objective = as_point_objective(objective, search.space)
     sign = direction_sign(direction)
+    record = bind_direction(record, direction)
     init_key, run_key = jax.random.split(key)
     start, known = start_state(
         search, init_key, steps, state=state, data=data, sign=sign
