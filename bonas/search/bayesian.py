@@ -76,6 +76,7 @@ class Bayes(Search):
     pending: PendingStrategy
     scales: tuple[OutputScale, ...]
     failures: str
+    repeats: bool = False
 
     def init(self, key: PRNGKeyArray, capacity: int) -> BayesState:
         d = self.space.dim
@@ -130,10 +131,12 @@ class Bayes(Search):
             maximizer=self.maximizer,
             pending=self.pending,
             key=pending_key,
+            repeats=self.repeats,
         )
         chosen, memory = self.acquisition.select(pick_key, context, state.memory)
         random = self.space.sample(key, 1)[0]
-        exhausted = observations.data.size >= self.space.size
+        used = observations.pending.sum() if self.repeats else observations.data.size
+        exhausted = used >= self.space.size
         x, info = conclude_ask(chosen, fit, context, random, exhausted=exhausted)
         return x, state._replace(model=fit.states, memory=memory), info
 
@@ -149,6 +152,7 @@ def bayes(
     pending: PendingStrategy = believer,
     output: str | OutputScale | tuple[str | OutputScale, ...] | None = None,
     failures: str = "worst",
+    repeats: bool = False,
 ) -> Bayes:
     """Search a space by Bayesian optimization.
 
@@ -172,6 +176,9 @@ def bayes(
             surrogate with evidence, such as a GP, else plain.
         failures: "worst" imputes the worst observed value at failed points; "model" learns where
             evaluations fail.
+        repeats: Whether points may be proposed again, except those that are pending, as for noisy
+            objectives on finite spaces. A failed point may be, too. On continuous parameters,
+            the search proposes nearby points rather than the same.
 
     Returns:
         A search for `bonas.run`, `bonas.run_many`, `bonas.minimize` or `bonas.Study`.
@@ -215,6 +222,7 @@ def bayes(
         pending=pending,
         scales=resolve_scales(output, model),
         failures=failures,
+        repeats=repeats,
     )
 
 
@@ -233,6 +241,7 @@ def make_context(
     maximizer: Maximizer,
     pending: PendingStrategy,
     key: PRNGKeyArray,
+    repeats: bool = False,
 ) -> Context:
     """Return the context of an acquisition: the fit, the incumbent and the maximizer."""
     data = fit.data
@@ -253,7 +262,7 @@ def make_context(
     means = jnp.where(valid[None, :], means, jnp.inf)
     goodness, rows = jax.lax.top_k(-means.mean(axis=0), min(_INCUMBENTS, len(valid)))
     around = data.x[jnp.where(jnp.isfinite(goodness), rows, rows[0])]
-    in_use = jnp.arange(len(valid)) < data.size
+    used = observations.pending if repeats else jnp.arange(len(valid)) < data.size
     return Context(
         model=model,
         model_state=fit.state,
@@ -265,10 +274,10 @@ def make_context(
         failed=observations.failed,
         cost=observations.cost,
         maximize=lambda key, score: maximizer.maximize(
-            key, score, around, data.x, in_use
+            key, score, around, data.x, used
         ),
         candidates=lambda key: maximizer.candidates(key, around),
-        choose=lambda points, scores: choose(points, scores, data.x, in_use),
+        choose=lambda points, scores: choose(points, scores, data.x, used),
     )
 
 

@@ -58,9 +58,11 @@ class AskInfo(NamedTuple):
     jitter: Array  # () added to the diagonal of a covariance; 0 if none was needed
     # () bool: the fit reached an optimum, or its chain did not diverge
     converged: Array
-    # () int: candidates with better scores skipped as already evaluated
+    # () int: candidates with better scores skipped as already evaluated, or as pending if the
+    # search may repeat points
     duplicates: Array
-    exhausted: Array  # () bool: no new point is left, or no capacity for a new network
+    # () bool: no point is left that may be proposed, or no capacity for a new network
+    exhausted: Array
     random: Array  # () bool: the point is from the initial design, or random
     fallback: Array  # () int: position in FALLBACKS
     output: Array  # () int: position of the output scale on which values were modeled
