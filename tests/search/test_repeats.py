@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import bonas
+from bonas import gp, surrogates
 from bonas.search import model_record
 
+SETTINGS = {
+    "surrogate": surrogates.gp(gp.matern52()),
+    "initial": 3,
+    "output": "plain",
+}
 SPACE = bonas.Space(arm=bonas.Int(0, 11))
 STEPS = 36
 BEST = 8
@@ -24,7 +30,7 @@ def arms(x):
 
 @pytest.fixture(scope="module")
 def search():
-    return bonas.bayes(SPACE, initial=3, output="plain", repeats=True)
+    return bonas.bayes(SPACE, repeats=True, **SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,7 @@ def test_a_space_whose_points_may_be_repeated_is_not_exhausted(histories):
 @pytest.mark.slow
 def test_pending_points_are_not_repeated():
     few = bonas.Space(arm=bonas.Int(0, 2))
-    search = bonas.bayes(few, initial=3, batch=2, output="plain", repeats=True)
+    search = bonas.bayes(few, batch=2, repeats=True, **SETTINGS)
     state = search.init(jax.random.key(0), 12)
     for row in few.points():
         state = search.tell(state, bonas.Observation(jnp.asarray(row), row.sum()))
@@ -74,6 +80,6 @@ def test_pending_points_are_not_repeated():
 
 
 def test_by_default_points_are_not_repeated(search):
-    default = bonas.bayes(SPACE, initial=3, output="plain")
+    default = bonas.bayes(SPACE, **SETTINGS)
     assert not default.repeats
     assert default != search
