@@ -61,7 +61,7 @@ def add_gp_ucb(
             `size` columns by evidence (`surrogates.additive`).
         size: Columns of a learned group.
         base: The kernel of each group. Default: Matérn 5/2.
-        noise: The noise variance: a number, or a prior over it.
+        noise: See `surrogates.gp`.
         kappa: Default: √(0.2 size log 2t) at evaluation t, as in the paper's experiments.
         every: Learn groups at every `every`-th ask.
         initial: See `bonas.bayes`, as for the other arguments.

@@ -118,7 +118,7 @@ class AdditiveGP(PosteriorSurrogate):
         self, data: Dataset, params: Any, order: Int[Array, " d"]
     ) -> Float[Array, ""]:
         kernel_params = {**params["kernel"], ORDER: order}
-        noise = params.get("noise", self.noise)
+        noise = self._noise(params)
         return gaussian.log_evidence(
             self._kernel(data.x.shape[1]), kernel_params, data, noise=noise
         )
@@ -131,11 +131,16 @@ class AdditiveGP(PosteriorSurrogate):
     def _condition(self, data: Dataset, z: Any, order: Int[Array, " d"]) -> Posterior:
         params = self._target(data, order).constrain(_first(z))
         kernel_params = {**params["kernel"], ORDER: order}
-        noise = params.get("noise", self.noise)
+        noise = self._noise(params)
         kernel = self._kernel(data.x.shape[1])
         posterior = gaussian.condition(kernel, kernel_params, data, noise=noise)
         stacked: Posterior = _add_axis(posterior)
         return stacked
+
+    def _noise(self, params: Any) -> Any:
+        if "noise" in params:
+            return params["noise"]
+        return gaussian.resolve_noise(self.noise)
 
     def _infer(
         self, data: Dataset, key: PRNGKeyArray, last: Any, order: Int[Array, " d"]
@@ -196,7 +201,7 @@ def additive(
             random.
         size: Columns of a learned group.
         base: The kernel of each group. Default: Matérn 5/2.
-        noise: The noise variance: a number, or a prior over it.
+        noise: See `surrogates.gp`.
         steps: Evaluations per fit, starting from the last optimum.
         every: Learn groups at every `every`-th fit.
         draws: Random groupings to start from.
@@ -217,7 +222,8 @@ def additive(
         fixed = tuple(tuple(index(column) for column in group) for group in groups)
         check_groups(fixed)
     base = gaussian.matern52() if base is None else base
-    return AdditiveGP(fixed, size, base, noise, steps, every, draws, moves)
+    variance = gaussian.check_noise(noise)
+    return AdditiveGP(fixed, size, base, variance, steps, every, draws, moves)
 
 
 def check_groupable(space: Space) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from bonas import gp as gaussian
 from bonas.data import Dataset, empty
-from bonas.gp import Kernel, Mean, Noise, Posterior, priors
+from bonas.gp import Kernel, Mean, Noise, Posterior, check_noise, priors
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize
 from bonas.spaces import Space
@@ -133,7 +133,9 @@ def gp(
     Args:
         kernel: Default: `default_kernel` of the space. A search adapts the kernel to the options of
             the space, which have no order.
-        noise: The noise variance: a number, or a prior over it.
+        noise: The noise variance of the standardized values, which have mean 0 and variance 1: a
+            number, an array () that may be traced, a prior, or a function without arguments that
+            returns one of these. For the noise of each observation see `bayes(known_noise=True)`.
         mean: The mean function.
         infer: "map" maximizes the posterior; "slice", "hmc" and "nuts" draw samples, over which
             acquisitions are averaged. Inference starts from the hyperparameters of the last fit.
@@ -147,7 +149,9 @@ def gp(
         raise ValueError(
             f"expected infer to be one of {', '.join(METHODS)}; got {infer!r}"
         )
-    return GaussianProcess(kernel, noise, mean, infer, samples, steps, restarts, burn)
+    return GaussianProcess(
+        kernel, check_noise(noise), mean, infer, samples, steps, restarts, burn
+    )
 
 
 def default_kernel(space: Space) -> Kernel:

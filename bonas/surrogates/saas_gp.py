@@ -129,7 +129,7 @@ def saas(
 
     Args:
         alpha: The scale of the half-Cauchy prior of the global shrinkage, as in `gp.saas`.
-        noise: The noise variance: a number, or a prior over it.
+        noise: See `surrogates.gp`.
         samples: Draws to keep, over which acquisitions are averaged.
         thin: Keep one in `thin` draws.
         burn: Draws to discard first. A chain starts where the last one ended.
@@ -143,7 +143,8 @@ def saas(
             "expected samples, thin, depth and every to be at least 1 and burn at least 0; "
             f"got samples={samples}, thin={thin}, depth={depth}, every={every}, burn={burn}"
         )
-    return SAAS(gaussian.saas(alpha), noise, samples, thin, burn, depth, every)
+    variance = gaussian.check_noise(noise)
+    return SAAS(gaussian.saas(alpha), variance, samples, thin, burn, depth, every)
 
 
 def _log_evidence(posterior: Posterior) -> Float[Array, " s"]:
