@@ -21,6 +21,7 @@ from bonas.acquire.constraints import feasible as feasible
 from bonas.acquire.constraints import penalize as penalize
 from bonas.acquire.constraints import per_second as per_second
 from bonas.acquire.entropy import max_value_entropy as max_value_entropy
+from bonas.acquire.joint_batch import JointEI as JointEI
 from bonas.acquire.joint_batch import joint_ei as joint_ei
 from bonas.acquire.joint_batch import log_q_ei as log_q_ei
 from bonas.acquire.log_improvement import log_ei as log_ei

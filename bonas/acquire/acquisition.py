@@ -41,6 +41,11 @@ class Context:
     # best of points (m, d) by scores (m,), new ones first
     choose: Callable[[Array, Array], Selection]
 
+    @property
+    def noise(self) -> Float[Array, " s"]:
+        """The noise variance of an evaluation; see `Surrogate.noise_variance`."""
+        return self.model.noise_variance(self.model_state)
+
     def predict(self, x: Float[Array, "m d"]) -> Prediction:
         """Predict mean and std (s, m), with assumed values at pending points."""
         return self.model.predict(self.fantasy_state, x)

@@ -189,7 +189,8 @@ def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:
     batches are taken into account.
 
     Args:
-        batch: Points per batch; the batch size of the search.
+        batch: Points per batch: the batch size of the search, or the number of workers if the
+            search asks for one point at a time.
         draws: Number of normal draws.
         steps: Steps of Adam; with 0, the points are those chosen one at a time.
     """

@@ -110,6 +110,7 @@ class RandomSearch(Search):
     def tell(self, state: PlanState, observation: Observation) -> PlanState:
         self.space.check(observation.x, "an observation's x", exists=True)
         x = jnp.asarray(observation.x, state.plan.dtype)
+        observation = observation._replace(noise=None)
         return _mark(state, add_observation(state.observations, observation), x)
 
     def grow(self, state: PlanState, fresh: PlanState) -> PlanState:

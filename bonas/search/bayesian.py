@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, PRNGKeyArray
 
@@ -28,7 +27,13 @@ from bonas.acquire import (
     sobol,
 )
 from bonas.data import Dataset
-from bonas.search.checks import check_prediction, check_space, check_surrogate
+from bonas.search.checks import (
+    check_prediction,
+    check_settings,
+    check_space,
+    check_surrogate,
+    initial_rows,
+)
 from bonas.search.observations import (
     Observations,
     add_observation,
@@ -153,6 +158,7 @@ def bayes(
     output: str | OutputScale | tuple[str | OutputScale, ...] | None = None,
     failures: str = "worst",
     repeats: bool = False,
+    known_noise: bool = False,
 ) -> Bayes:
     """Search a space by Bayesian optimization.
 
@@ -179,23 +185,17 @@ def bayes(
         repeats: Whether points may be proposed again, except those that are pending, as for noisy
             objectives on finite spaces. A failed point may be, too. On continuous parameters,
             the search proposes nearby points rather than the same.
+        known_noise: Whether the variance of the noise is known for each observation, as in
+            `Observation(x, y, noise=variance)`. It is added to the noise of the model, which
+            describes the rest, such as `surrogates.gp(noise=0.0)` if there is none.
 
     Returns:
         A search for `bonas.run`, `bonas.run_many`, `bonas.minimize` or `bonas.Study`.
     """
     check_space(space)
-    if failures not in ("worst", "model"):
-        raise ValueError(
-            f'expected failures to be "worst" or "model"; got {failures!r}'
-        )
-    design = initial if isinstance(initial, int) else _initial_rows(space, initial)
-    k = design if isinstance(design, int) else len(design)
-    if min(k, batch) < 1:
-        raise ValueError(
-            f"expected initial and batch to be at least 1; got {k} and {batch}"
-        )
+    design = initial if isinstance(initial, int) else initial_rows(space, initial)
     model = gp_surrogate() if surrogate is None else surrogate
-    check_surrogate(model)
+    check_surrogate(model, known_noise)
     model = model.adapt(space)
     scored = (
         feasible(acquisition) if failures == "model" else as_acquisition(acquisition)
@@ -204,15 +204,11 @@ def bayes(
         maximizer = (
             enumeration(space) if space.size <= _ENUMERABLE else gradient_ascent(space)
         )
-    if not isinstance(maximizer, Maximizer):
-        raise ValueError(
-            f"expected a maximizer, such as acquire.gradient_ascent(space); got {maximizer!r}"
-        )
-    if not callable(pending):
-        raise ValueError(
-            f"expected pending to be a function, such as acquire.believer; got {pending!r}"
-        )
-    return Bayes(
+    check_settings(design, batch, scored, maximizer, pending, failures)
+    kind = Bayes
+    if known_noise:
+        from bonas.search.known_noise import KnownNoiseBayes as kind
+    return kind(
         space=space,
         surrogate=model,
         acquisition=scored.adapt(space),
@@ -312,14 +308,3 @@ def impute_failures(observations: Observations) -> Dataset:
     failed = observations.failed[:, None]
     worst = jnp.max(jnp.where(data.mask, data.y, -jnp.inf))
     return data._replace(y=jnp.where(failed, worst, data.y), mask=data.mask | failed)
-
-
-def _initial_rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], ...]:
-    """Check initial points and return them as tuples, which are hashable."""
-    points = np.asarray(initial)
-    if points.ndim != 2 or points.shape[1] != space.dim:
-        raise ValueError(
-            f"expected initial points of shape (k, {space.dim}); got {points.shape}"
-        )
-    space.check(points, "initial point", exists=True)
-    return tuple(map(tuple, points.tolist()))

@@ -1,11 +1,14 @@
 """Check the arguments of searches."""
 
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 
-from bonas.acquire import check_hashable
+from bonas.acquire import Acquisition, JointEI, Maximizer, check_hashable
 from bonas.configuration import warn_about_single_precision
 from bonas.gp import Kernel, Prediction
 from bonas.search.search import Search
@@ -56,8 +59,8 @@ def check_key(key: Any) -> None:
         )
 
 
-def check_surrogate(surrogate: Any) -> None:
-    """Raise a ValueError unless the argument is a surrogate."""
+def check_surrogate(surrogate: Any, known_noise: bool = False) -> None:
+    """Raise a ValueError unless the argument is a surrogate that can use known noise if needed."""
     if isinstance(surrogate, Kernel):
         raise ValueError(
             "expected a surrogate; got a kernel: use surrogates.gp(kernel)"
@@ -67,6 +70,68 @@ def check_surrogate(surrogate: Any) -> None:
             f"expected a surrogate, such as surrogates.gp(); got {_describe(surrogate)}"
         )
     check_hashable(surrogate, type(surrogate).__name__)
+    if known_noise and not surrogate.uses_known_noise:
+        raise ValueError(
+            f"{type(surrogate).__name__} cannot use the noise of each observation; expected a "
+            "Gaussian process with known_noise=True, such as surrogates.gp()"
+        )
+
+
+def check_settings(
+    initial: Any,
+    batch: int,
+    acquisition: Acquisition,
+    maximizer: Any,
+    pending: Any,
+    failures: Any,
+) -> None:
+    """Raise a ValueError unless the settings of a Bayesian search are valid."""
+    k = initial if isinstance(initial, int) else len(initial)
+    if min(k, batch) < 1:
+        raise ValueError(
+            f"expected initial and batch to be at least 1; got {k} and {batch}"
+        )
+    if not isinstance(maximizer, Maximizer):
+        raise ValueError(
+            f"expected a maximizer, such as acquire.gradient_ascent(space); got {maximizer!r}"
+        )
+    if not callable(pending):
+        raise ValueError(
+            f"expected pending to be a function, such as acquire.believer; got {pending!r}"
+        )
+    if failures not in ("worst", "model"):
+        raise ValueError(
+            f'expected failures to be "worst" or "model"; got {failures!r}'
+        )
+    planned = _points_planned_together(acquisition) - {batch}
+    if batch > 1 and planned:
+        raise ValueError(
+            f"expected the acquisition to plan batches of {batch} points, the batch of the search; "
+            f"got one of {planned.pop()}: use acquire.joint_ei({batch}), or another batch"
+        )
+
+
+def _points_planned_together(acquisition: Any) -> set[int]:
+    """Return the batch sizes of an acquisition and of those that it combines."""
+    if isinstance(acquisition, tuple):
+        return set().union(*map(_points_planned_together, acquisition))
+    if not isinstance(acquisition, Acquisition) or not is_dataclass(acquisition):
+        return set()
+    if isinstance(acquisition, JointEI):
+        return {acquisition.batch}
+    parts = (getattr(acquisition, field.name) for field in fields(acquisition))
+    return set().union(*map(_points_planned_together, parts))
+
+
+def initial_rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], ...]:
+    """Check initial points and return them as tuples, which are hashable."""
+    points = np.asarray(initial)
+    if points.ndim != 2 or points.shape[1] != space.dim:
+        raise ValueError(
+            f"expected initial points of shape (k, {space.dim}); got {points.shape}"
+        )
+    space.check(points, "initial point", exists=True)
+    return tuple(map(tuple, points.tolist()))
 
 
 def check_fitted(old: Any, new: Any) -> None:

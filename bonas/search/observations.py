@@ -59,6 +59,11 @@ def add_observation(
     An observation has failed if it is not ok or its value is not finite; its row stays masked. Each
     pending row takes one observation. For a new point beyond the capacity see `add_pending`.
     """
+    if observation.noise is not None:
+        raise ValueError(
+            "this search does not use the noise of observations: use bayes(known_noise=True), or "
+            "do not pass a noise variance"
+        )
     data = observations.data
     x, y = point_and_value(observation, data)
     gap = jnp.where(observations.pending, max_difference(data.x, x), jnp.inf)
@@ -72,7 +77,7 @@ def add_observation(
         return column.at[row].set(value, mode="drop")
 
     return Observations(
-        data=Dataset(
+        data=data._replace(
             x=write(data.x, x),
             y=write(data.y, jnp.where(ok, y, 0.0)),
             mask=write(data.mask, ok),

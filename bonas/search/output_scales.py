@@ -105,8 +105,8 @@ def fit_scales(
     asks old.
     """
     k = len(scales)
-    scaled, log_slopes = zip(
-        *(_standardize_on(scale, data) for scale in scales), strict=True
+    scaled, _, _, log_slopes = zip(
+        *(standardize_on(scale, data) for scale in scales), strict=True
     )
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *scaled)
     order = (data.size + jnp.arange(k)) % k  # the first is fitted
@@ -131,8 +131,14 @@ def fit_scales(
     return ScaledFit(data, fitted, info, best, states)
 
 
-def _standardize_on(scale: OutputScale, data: Dataset) -> tuple[Dataset, Array]:
-    """Return standardized values on a scale and the sum of log derivatives."""
+def standardize_on(
+    scale: OutputScale, data: Dataset
+) -> tuple[Dataset, Array, Array, Array]:
+    """Return standardized values on a scale, their mean and deviation, and log derivatives."""
     warped, log_slope = scale(data)
-    standardized, _, std = standardize(warped)
-    return standardized, log_slope - warped.mask.sum() * jnp.log(std)
+    if data.noise is not None:
+        from bonas.search.known_noise import scale_noise
+
+        warped = scale_noise(scale, data, warped)
+    standardized, mean, std = standardize(warped)
+    return standardized, mean, std, log_slope - warped.mask.sum() * jnp.log(std)

@@ -335,6 +335,7 @@ def _embedding_rows(state: EmbeddedState, turn: Array) -> Observations:
         y=every(observations.data.y),
         mask=every(observations.data.mask) & inside[:, None],
         size=(observations.data.size - turn + k - 1) // k,
+        noise=jax.tree.map(every, observations.data.noise),
     )
     return Observations(
         data=data,

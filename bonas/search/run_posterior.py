@@ -10,7 +10,7 @@ from jax.scipy.special import ndtri
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.data import Dataset, standardize
+from bonas.data import Dataset
 from bonas.gp import Prediction
 from bonas.search.bayesian import Bayes, impute_failures
 from bonas.search.capacities import paths_of
@@ -21,6 +21,7 @@ from bonas.search.observations import (
     add_observation,
     empty_observations,
 )
+from bonas.search.output_scales import standardize_on
 from bonas.search.result import Result
 from bonas.search.scale_inverses import invert_scale
 from bonas.search.search import Observation
@@ -219,12 +220,7 @@ def lowest_mean(posterior: RunPosterior) -> tuple[Float[Array, " d"], Float[Arra
 
 def scale_all(search: Bayes, data: Dataset) -> tuple[Dataset, Array, Array, Array]:
     """Return standardized data, means, deviations and log derivatives on all output scales."""
-    found = []
-    for scale in search.scales:
-        warped, slope = scale(data)
-        standardized, mean, std = standardize(warped)
-        slope = slope - warped.mask.sum() * jnp.log(std)
-        found.append((standardized, mean, std, slope))
+    found = [standardize_on(scale, data) for scale in search.scales]
     stacked: tuple[Dataset, Array, Array, Array] = jax.tree.map(
         lambda *leaves: jnp.stack(leaves), *found
     )
@@ -254,7 +250,7 @@ def _observations_of(history: History) -> Observations:
         x, y, cost = row
         return add_observation(observations, Observation(x, y, cost=cost)), None
 
-    start = empty_observations(*history.x.shape)
+    start = empty_observations(len(history.x), history.x.shape[1])
     return jax.lax.scan(add, start, (history.x, history.losses, cost))[0]
 
 

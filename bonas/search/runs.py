@@ -39,7 +39,8 @@ def run(
         search: The search.
         objective: A traceable function of a key and a point (d,), or of a key and all parameters
             by name; see `bonas.search.named_objective`. It returns a value, or a value and its cost
-            for acquisitions that use it. A value that is not finite is a failed evaluation.
+            for acquisitions that use it, or a value, its cost and the variance of its noise for a
+            search with `known_noise=True`. A value that is not finite is a failed evaluation.
         key: A random key.
         steps: The number of evaluations, including the initial ones; a multiple of the points per
             ask.
@@ -50,8 +51,8 @@ def run(
             of one longer run, up to rounding. If its state has no field `observations`, use
             another key: this one would repeat the keys of its steps.
         data: Known observations (x, y) to start from: points (m, d) or a list of configurations,
-            and their values (m,), NaN where the evaluation failed; possibly also their costs (m,).
-            They count as initial points, and are not in the history.
+            and their values (m,), NaN where the evaluation failed; possibly also their costs (m,)
+            and noise variances (m,). They count as initial points, and are not in the history.
         record: A function of the state and the `AskInfo` of every ask, such as
             `bonas.search.model_record(search)`. What it returns is stacked in `history.record`. If
             it has a method `with_direction(direction)`, the run uses what that returns.

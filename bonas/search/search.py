@@ -16,6 +16,7 @@ class _Observation(NamedTuple):
     step: Array
     cost: Array
     ok: Array
+    noise: Array | None
 
 
 class Observation(_Observation):
@@ -27,15 +28,24 @@ class Observation(_Observation):
         step: The checkpoint reached; 0 without checkpoints.
         cost: Seconds or steps spent.
         ok: Whether the evaluation succeeded. Default: whether y is finite.
+        noise: The variance of the noise of y, in squared units of y, if it is known and the search
+            has `known_noise=True`. If it is not a finite number of at least 0, the evaluation
+            failed.
     """
 
     __slots__ = ()
 
     def __new__(
-        cls, x: Any, y: Any, step: Any = 0, cost: Any = 1.0, ok: Any = ...
+        cls,
+        x: Any,
+        y: Any,
+        step: Any = 0,
+        cost: Any = 1.0,
+        ok: Any = ...,
+        noise: Any = None,
     ) -> "Observation":
         return super().__new__(
-            cls, x, y, step, cost, jnp.isfinite(y) if ok is ... else ok
+            cls, x, y, step, cost, jnp.isfinite(y) if ok is ... else ok, noise
         )
 
 

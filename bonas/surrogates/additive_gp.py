@@ -25,6 +25,7 @@ from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, target
 from bonas.spaces import Space, TableSpace
 from bonas.surrogates.lazy_cond import lazy_cond
+from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate
 
 
@@ -95,6 +96,9 @@ class AdditiveGP(PosteriorSurrogate):
         state = self.update(data, state)
         true = jnp.asarray(True)
         return state, FitInfo(density, true, true, state.posterior.jitter.max())
+
+    def noise_variance(self, state: AdditiveState) -> Float[Array, " s"]:
+        return noise_samples(self, lambda data: self._target(data, state.order), state)
 
     def adapt(self, space: Space) -> "AdditiveGP":
         check_groupable(space)

@@ -14,6 +14,7 @@ from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize
 from bonas.spaces import Space
 from bonas.surrogates.hyperparameter_samplers import choose_sampler
+from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
 METHODS = ("map", "slice", "hmc", "nuts")
@@ -77,6 +78,9 @@ class GaussianProcess(PosteriorSurrogate):
         state = self.update(data, state)
         true = jnp.asarray(True)
         return state, FitInfo(density, true, true, state.posterior.jitter.max())
+
+    def noise_variance(self, state: GPState) -> Array:
+        return noise_samples(self, self._target, state)
 
     def adapt(self, space: Space) -> "GaussianProcess":
         if self.kernel is None:

@@ -15,6 +15,7 @@ from bonas.half_capacity import call_on_half
 from bonas.infer import Target, all_finite, choose, nuts
 from bonas.spaces import Space
 from bonas.surrogates.lazy_cond import lazy_cond
+from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
 
@@ -77,6 +78,9 @@ class SAAS(PosteriorSurrogate):
             finite=jnp.asarray(True),
             jitter=state.posterior.jitter.max(),
         )
+
+    def noise_variance(self, state: SAASState) -> Float[Array, " s"]:
+        return noise_samples(self, self._target, state)
 
     def adapt(self, space: Space) -> "SAAS":
         if any(parameter.when is not None for parameter in space.parameters.values()):

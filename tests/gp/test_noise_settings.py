@@ -70,6 +70,20 @@ def test_the_gradient_of_the_evidence_reaches_a_traced_variance():
     np.testing.assert_allclose(jax.grad(evidence)(0.1), difference, rtol=1e-5)
 
 
+@pytest.mark.parametrize("infer", ["map", "slice"])
+def test_the_variance_is_that_of_the_fit(infer):
+    """And it is offered on the standardized scale, one number for each sample."""
+    model = surrogates.gp(gp.matern52(), infer=infer, samples=3, burn=0)
+    state = model.init(8, 1, 1)
+    z = jax.tree.map(lambda leaf: leaf + jnp.arange(len(leaf)), state.z["noise"])
+    found = model.noise_variance(state._replace(z={**state.z, "noise": z}))
+    np.testing.assert_allclose(found, jnp.exp(z), rtol=1e-12)
+    fixed = surrogates.gp(noise=0.1, infer=infer, samples=3)
+    np.testing.assert_array_equal(
+        fixed.noise_variance(fixed.init(8, 1, 1)), jnp.full(len(z), 0.1)
+    )
+
+
 @pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf, "0.1", True, None, 1j])
 def test_a_value_that_is_no_variance_is_an_error(noise):
     with pytest.raises(ValueError, match="expected the noise variance to be a number"):

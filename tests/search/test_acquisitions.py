@@ -134,6 +134,7 @@ def by_acquisition(request):
 def test_every_public_acquisition_is_here():
     """All acquisitions of bonas.acquire are tested; other exports are parts and settings."""
     parts = {"Acquisition", "Context", "Maximizer", "Score", "Selection", "ClosedForm"}
+    parts |= {"JointEI"}
     parts |= {
         "PendingStrategy",
         "adapt_acquisition",
