@@ -24,6 +24,7 @@ from bonas.acquire.entropy import max_value_entropy as max_value_entropy
 from bonas.acquire.joint_batch import JointEI as JointEI
 from bonas.acquire.joint_batch import joint_ei as joint_ei
 from bonas.acquire.joint_batch import log_q_ei as log_q_ei
+from bonas.acquire.knowledge import knowledge_gradient as knowledge_gradient
 from bonas.acquire.log_improvement import log_ei as log_ei
 from bonas.acquire.log_improvement import log_h as log_h
 from bonas.acquire.maximize import Maximizer as Maximizer
@@ -37,6 +38,7 @@ from bonas.acquire.monte_carlo import batch_ei as batch_ei
 from bonas.acquire.monte_carlo import q_ei as q_ei
 from bonas.acquire.monte_carlo import thompson as thompson
 from bonas.acquire.monte_carlo import under_sampled as under_sampled
+from bonas.acquire.noisy_improvement import noisy_ei as noisy_ei
 from bonas.acquire.pending import PendingStrategy as PendingStrategy
 from bonas.acquire.pending import assume_values as assume_values
 from bonas.acquire.pending import believer as believer

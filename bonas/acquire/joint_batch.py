@@ -12,8 +12,8 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas.acquire.acquisition import Acquisition, Context
 from bonas.acquire.log_improvement import log_ei
-from bonas.acquire.maximize import Selection, random_shift, sobol, without_nan
-from bonas.acquire.monte_carlo import PendingDraws, draw_pending
+from bonas.acquire.maximize import Selection, without_nan
+from bonas.acquire.monte_carlo import PendingDraws, draw_pending, even_normals
 from bonas.linalg import factorize
 from bonas.spaces import Space
 
@@ -132,7 +132,7 @@ class JointEI(Acquisition):
         """Improve the continuous columns of all points by projected Adam; return the best batch."""
         parameters = [] if self.space is None else self.space.parameters.values()
         continuous = np.array([p.continuous for p in parameters], bool)
-        normals = _even_normals(
+        normals = even_normals(
             jax.random.fold_in(key, self.batch), self.draws, self.batch
         )
 
@@ -171,13 +171,6 @@ def _joint_score(
     cov = prior - jnp.einsum("snp,snq->spq", white, white)
     scores = jax.vmap(log_q_ei, (0, 0, 0, None))(means, cov, draws.best, normals)
     return logsumexp(scores) - jnp.log(len(scores))
-
-
-def _even_normals(key: PRNGKeyArray, k: int, q: int) -> Float[Array, "k q"]:
-    """Return standard normal draws from a random_shift Sobol sequence, whose averages vary less."""
-    u = random_shift(key, sobol(k, q))
-    least = jnp.finfo(u.dtype).eps
-    return jax.scipy.special.ndtri(jnp.clip(u, least, 1.0 - least))
 
 
 def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:

@@ -44,6 +44,8 @@ ACQUISITIONS = {
     "max_value_entropy": acquire.max_value_entropy(),
     "batch_ei": acquire.batch_ei(),
     "joint_ei": acquire.joint_ei(1),
+    "noisy_ei": acquire.noisy_ei(),
+    "knowledge_gradient": acquire.knowledge_gradient(),
     "thompson": acquire.thompson(),
     "under_sampled": acquire.under_sampled(draws=10, corrected=True),
 }

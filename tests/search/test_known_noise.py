@@ -121,7 +121,11 @@ def test_scales_multiply_it_by_their_squared_slope(name):
 # Searches
 
 
-@pytest.mark.parametrize("output", ["plain", ("plain", "tails", "log")])
+@pytest.mark.parametrize(
+    "output",
+    [("plain", "tails"), pytest.param("log", marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_a_search_weights_precise_observations_more(output):
     """Two values at one point: the prediction is close to the precise one."""
     search = make_search(output=output)
