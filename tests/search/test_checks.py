@@ -69,7 +69,7 @@ def test_a_dict_is_not_a_space(tmp_path):
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (lambda: surrogates.gp(noise=np.array(0.1)), "GaussianProcess.noise"),
+        (lambda: surrogates.gp(steps=np.array(3)), "GaussianProcess.steps"),
         (lambda: surrogates.gp(samples=jnp.array(3)), "GaussianProcess.samples"),
         (
             lambda: surrogates.last_layer(learning_rate=np.array(0.1)),
