@@ -47,7 +47,6 @@ def maximize(
     steps: int = 50,
     max_step: float = 2.0,
     tolerance: float = 0.1,
-    inverse: Float[Array, "p p"] | None = None,
 ) -> tuple[Tree, Info]:
     """Maximize a log density; return the best point found, with a leading axis of 1.
 
@@ -62,8 +61,6 @@ def maximize(
         max_step: Largest change of a coordinate in one step; 2 is a factor of 7 on a log scale.
         tolerance: Info.accept is 1 if the last step increased the log density by at most this, and
             another one would, too, according to the quadratic model of BFGS.
-        inverse: Estimate of the inverse Hessian of the negative log density, to start from; pass
-            `Info.scale` of a fit to similar data. If it is 0, BFGS starts without one.
     """
     if restarts and draw is None:
         raise ValueError(
@@ -77,17 +74,12 @@ def maximize(
         )
         starts = jnp.concatenate([starts, draws.astype(vector.dtype)])
 
-    p = len(vector)
-    inverses = jnp.zeros((len(starts), p, p), vector.dtype)
-    if inverse is not None:
-        inverses = inverses.at[0].set(inverse)
-
-    def climb(z: Array, inverse: Array) -> _State:
+    def climb(z: Array) -> _State:
         return _descend(
-            lambda point: -density(point), z, inverse, steps=steps, max_step=max_step
+            lambda point: -density(point), z, steps=steps, max_step=max_step
         )
 
-    ends = jax.vmap(climb)(starts, inverses)
+    ends = jax.vmap(climb)(starts)
     best = jnp.argmin(ends.value)
     end = jax.tree.map(lambda leaf: leaf[best], ends)
     finite = jnp.isfinite(end.value)
@@ -95,7 +87,7 @@ def maximize(
         log_density=-end.value[None],
         accept=(finite & _has_converged(end, tolerance)).astype(vector.dtype)[None],
         diverging=~finite[None],
-        scale=end.inverse,
+        scale=jnp.linalg.norm(end.gradient),
         evaluations=jnp.asarray(len(starts) * (steps + 1)),
     )
     return jax.tree.map(lambda leaf: leaf[None], unflatten(end.point)), info
@@ -110,7 +102,6 @@ def _has_converged(end: _State, tolerance: float) -> Array:
 def _descend(
     loss: Callable[[Array], Array],
     start: Array,
-    inverse: Array,
     *,
     steps: int,
     max_step: float,
@@ -135,8 +126,10 @@ def _descend(
         return choose(accepted, moved, now._replace(length=_SHORTEN * now.length)), None
 
     # The first step has length 0 and evaluates the start, so that the density is compiled once.
+    p = len(start)
     zeros = jnp.zeros_like(start)
     one = jnp.ones((), start.dtype)
+    inverse = jnp.zeros((p, p), start.dtype)
     first = _State(start, one * jnp.inf, zeros, zeros, one, inverse, one * jnp.inf)
     last, _ = jax.lax.scan(step, first, None, length=steps + 1)
     return last

@@ -27,7 +27,7 @@ class Info(NamedTuple):
     accept: Float[Array, " s"]
     # trajectories that left the energy surface (HMC, NUTS)
     diverging: Bool[Array, " s"]
-    # last step size, proposal scale or widths; optimum: estimate of the inverse Hessian
+    # last step size, proposal scale or widths; optimum: gradient norm
     scale: Float[Array, "..."]
     # number of densities, or gradients for HMC, NUTS and optima
     evaluations: Int[Array, ""]

@@ -269,25 +269,21 @@ def _differing_chunks(new: np.ndarray, old: np.ndarray | None) -> list[int]:
 def restore_state(
     compiled: CompiledSearch, init_key: PRNGKeyArray, stored: Mapping[int, bytes]
 ) -> State:
-    """Restore a state from its stored leaves; the others have their initial values.
-
-    They do not affect later points, or earlier versions of bonas did not store them.
-    """
+    """Restore a state from its stored leaves; the others do not affect later points."""
     leaves = compiled.init(init_key)
     expected = {
         i: leaf.nbytes
         for i, (leaf, kept) in enumerate(zip(leaves, compiled.persistent, strict=True))
         if kept
     }
-    found = {i: len(content) for i, content in stored.items()}
-    if not found.items() <= expected.items() or (expected and not found):
+    if expected != {i: len(content) for i, content in stored.items()}:
         raise StudyError(
             "the study was created with another search; pass that search as search=, with the same "
             "settings"
         )
     return tuple(
         jnp.asarray(np.frombuffer(stored[i], leaf.dtype).reshape(leaf.shape))
-        if i in stored
+        if compiled.persistent[i]
         else leaf
         for i, leaf in enumerate(leaves)
     )

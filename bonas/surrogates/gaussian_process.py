@@ -26,8 +26,6 @@ class GPState(NamedTuple):
     z: Any  # (s, ...) unconstrained hyperparameters
     scale: Array  # (k,) widths of slice sampling, one for each of k hyperparameters
     posterior: Posterior  # (s, ...)
-    # (k, k) inverse Hessian of the last optimization; (0, 0) without "map"
-    inverse: Array
 
 
 @dataclass(frozen=True)
@@ -49,22 +47,20 @@ class GaussianProcess(PosteriorSurrogate):
         data = empty(capacity, d, p)
         start = self._target(data).start
         z = replicate(start, 1 if self.infer == "map" else self.samples)
-        k = sum(leaf.size for leaf in jax.tree.leaves(start))
-        inverse = jnp.zeros((k, k) if self.infer == "map" else (0, 0))
-        return GPState(z, jnp.ones(k), self._condition(z, data), inverse)
+        size = sum(leaf.size for leaf in jax.tree.leaves(start))
+        return GPState(z, jnp.ones(size), self._condition(z, data))
 
     def fit(
         self, key: PRNGKeyArray, data: Dataset, state: GPState
     ) -> tuple[GPState, FitInfo]:
         last = jax.tree.map(lambda leaf: leaf[-1], state.z)
-        z, info = call_on_half(self._infer, data, key, last, state.scale, state.inverse)
+        z, info = call_on_half(self._infer, data, key, last, state.scale)
         finite = all_finite(z) & jnp.isfinite(info.log_density).all()
         z = choose(finite, z, state.z)
         posterior = self._condition(z, data)
         converged = info.accept.all() if self.infer == "map" else ~info.diverging.any()
         scale = info.scale if self.infer == "slice" else state.scale
-        inverse = info.scale if self.infer == "map" else state.inverse
-        return GPState(z, scale, posterior, inverse), FitInfo(
+        return GPState(z, scale, posterior), FitInfo(
             info.log_density.mean(), finite & converged, finite, posterior.jitter.max()
         )
 
@@ -76,8 +72,8 @@ class GaussianProcess(PosteriorSurrogate):
         log_density = target.maximizing if self.infer == "map" else target.sampling
         density = jax.vmap(log_density)(state.z).mean()
         state = self.update(data, state)
-        true = jnp.asarray(True)
-        return state, FitInfo(density, true, true, state.posterior.jitter.max())
+        finite = jnp.isfinite(density)
+        return state, FitInfo(density, finite, finite, state.posterior.jitter.max())
 
     def noise_variance(self, state: GPState) -> Array:
         return noise_samples(self, self._target, state)
@@ -103,7 +99,7 @@ class GaussianProcess(PosteriorSurrogate):
         )
 
     def _infer(
-        self, data: Dataset, key: PRNGKeyArray, last: Any, scale: Array, inverse: Array
+        self, data: Dataset, key: PRNGKeyArray, last: Any, scale: Array
     ) -> tuple[Any, Info]:
         """Return hyperparameters (s, ...) and diagnostics."""
         target = self._target(data)
@@ -115,7 +111,6 @@ class GaussianProcess(PosteriorSurrogate):
                 draw=target.draw,
                 restarts=self.restarts,
                 steps=self.steps,
-                inverse=inverse,
             )
         sampler = choose_sampler(self.infer, scale, self.samples, self.burn)
         return sampler(key, target.sampling, last)
