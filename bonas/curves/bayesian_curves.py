@@ -135,7 +135,7 @@ class CurveSearch(Search):
         )
         info = info._replace(
             acquisition=jnp.where(
-                ~info.random & (chosen[0] < _FIRST), chosen[0], jnp.nan
+                ~info.random & (chosen[0] < _FIRST), chosen[0], -jnp.inf
             ),
             exhausted=pool.available.sum() < self.batch,
         )

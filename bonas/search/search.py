@@ -63,7 +63,7 @@ FALLBACKS = (
 class AskInfo(NamedTuple):
     """Diagnostics of an ask, including every fallback."""
 
-    acquisition: Array  # () score of the point; NaN if none was computed
+    acquisition: Array  # () score of the point; −inf if none was computed
     flat: Array  # () bool: the acquisition did not distinguish the candidates
     jitter: Array  # () added to the diagonal of a covariance; 0 if none was needed
     # () bool: the fit reached an optimum, or its chain did not diverge
@@ -86,7 +86,7 @@ def ask_info(like: Array, **fields: ArrayLike) -> AskInfo:
     real = like.dtype
     whole = jnp.arange(1).dtype
     dtypes: list[Any] = [real, bool, real, bool, whole, bool, bool, whole, whole]
-    default: Any = AskInfo._make([jnp.nan, 0, 0, True, 0, 0, 0, 0, 0])
+    default: Any = AskInfo._make([-jnp.inf, 0, 0, True, 0, 0, 0, 0, 0])
     return AskInfo(*map(jnp.asarray, default._replace(**fields), dtypes))
 
 
