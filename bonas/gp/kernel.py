@@ -96,12 +96,20 @@ class FunctionKernel(Kernel):
         check_prior(self.prior)
 
 
+# not a lambda, which could not be pickled; compared by identity, because dicts have no hash
+@dataclass(frozen=True, eq=False)
+class FixedPrior:
+    """A prior that is the same for any number of columns."""
+
+    params: Params
+
+    def __call__(self, d: int) -> Params:
+        return self.params
+
+
 def as_prior(prior: Prior | Params) -> Prior:
     """Return a prior as a function of the number of columns; a dict applies to any number."""
-    if isinstance(prior, dict):
-        fixed = dict(prior)
-        return lambda d: fixed
-    return prior
+    return FixedPrior(dict(prior)) if isinstance(prior, dict) else prior
 
 
 def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "n m"]:
