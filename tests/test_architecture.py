@@ -18,6 +18,7 @@ import bonas
 ROOT = Path(__file__).parents[1]
 # From the lowest package to the highest: a package imports only from those before it.
 PACKAGES = (
+    "static_settings",
     "xla_options",
     "configuration",
     "linalg",
@@ -82,6 +83,9 @@ SPEED = ("distances", "fast_trigonometry", "gaussian_density", "half_capacity")
 # read: a reader of the algorithm may skip them.
 INTERFACE = (
     "gp/noise_settings",
+    "static_settings",
+    "gp/missing_parameters",
+    "acquire/argument_checks",
     "search/checks",
     "search/objectives",
     "search/start_states",

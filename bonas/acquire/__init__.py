@@ -5,8 +5,9 @@ from bonas.acquire.acquisition import ClosedForm as ClosedForm
 from bonas.acquire.acquisition import Context as Context
 from bonas.acquire.acquisition import adapt_acquisition as adapt_acquisition
 from bonas.acquire.acquisition import as_acquisition as as_acquisition
-from bonas.acquire.acquisition import check_hashable as check_hashable
 from bonas.acquire.acquisition import closed_form_acquisition as closed_form_acquisition
+from bonas.acquire.argument_checks import check_hashable as check_hashable
+from bonas.acquire.argument_checks import check_pending as check_pending
 from bonas.acquire.candidate_sets import enumeration as enumeration
 from bonas.acquire.candidate_sets import random_candidates as random_candidates
 from bonas.acquire.closed_form import ei as ei

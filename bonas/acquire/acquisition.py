@@ -1,13 +1,14 @@
 """The interface of acquisitions, which choose the next point from a surrogate's predictions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from bonas.acquire.argument_checks import check_closed_form, check_hashable
 from bonas.acquire.maximize import Score, Selection
 from bonas.data import Dataset
 from bonas.gp import Prediction
@@ -127,6 +128,7 @@ def closed_form_acquisition(function: ClosedForm, **settings: Any) -> Acquisitio
     """
     for name, value in settings.items():
         check_hashable(value, name)
+    check_closed_form(function, settings)
     return ClosedFormAcquisition(function, tuple(sorted(settings.items())))
 
 
@@ -134,11 +136,6 @@ def as_acquisition(acquisition: Acquisition | ClosedForm) -> Acquisition:
     """Convert a closed form to an acquisition; an acquisition is returned unchanged."""
     if isinstance(acquisition, Acquisition):
         return acquisition
-    if not callable(acquisition):
-        raise ValueError(
-            "expected an acquisition, or a function of mean, std and best such as bonas.log_ei; "
-            f"got {acquisition!r}"
-        )
     return closed_form_acquisition(acquisition)
 
 
@@ -147,16 +144,3 @@ def adapt_acquisition(
 ) -> Acquisition:
     """Return the acquisition for a space, with its models adapted to the space."""
     return as_acquisition(acquisition).adapt(space)
-
-
-def check_hashable(value: Any, name: str) -> None:
-    """Raise a TypeError if a value is not hashable, naming the field that is at fault."""
-    try:
-        hash(value)
-    except TypeError as error:
-        for field in fields(value) if is_dataclass(value) else ():
-            check_hashable(getattr(value, field.name), f"{name}.{field.name}")
-        raise TypeError(
-            f"{name} must be hashable, such as a number, string or tuple; "
-            f"got {type(value).__name__}"
-        ) from error

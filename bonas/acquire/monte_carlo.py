@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from bonas.acquire.acquisition import Acquisition, ClosedForm, Context
+from bonas.acquire.argument_checks import check_closed_form
 from bonas.acquire.closed_form import ei
 from bonas.acquire.log_improvement import log_ei
 from bonas.acquire.maximize import Score, Selection, random_shift, sobol
@@ -202,4 +203,5 @@ def under_sampled(
         raise ValueError(
             f"draws must be at least 2 to estimate a standard deviation; got {draws}"
         )
+    check_closed_form(base, {})
     return UnderSampled(base, draws, corrected)

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bonas.gp.missing_parameters import explain_missing
+
 Params = dict[str, Any]  # names to arrays, or to the Params of a part
 Prior = Callable[[int], Params]  # number of columns -> {name: NumPyro distribution}
 Points = Any  # an array of JAX or NumPy, (n, d)
@@ -120,9 +122,12 @@ def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "
             f"expected points of shapes (n, d) and (m, d); got {jnp.shape(a)} and {jnp.shape(b)}"
         )
     check_points(kernel, a, b)
-    if kernel.gram is not None:
-        return kernel.gram(params, a, b)
-    return jax.vmap(lambda p: jax.vmap(lambda q: _value(kernel, params, p, q))(b))(a)
+    with explain_missing(params):
+        if kernel.gram is not None:
+            return kernel.gram(params, a, b)
+        return jax.vmap(lambda p: jax.vmap(lambda q: _value(kernel, params, p, q))(b))(
+            a
+        )
 
 
 def variances(

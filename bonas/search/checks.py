@@ -8,11 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from bonas.acquire import Acquisition, JointEI, Maximizer, check_hashable
+from bonas.acquire import (
+    Acquisition,
+    JointEI,
+    Maximizer,
+    check_hashable,
+    check_pending,
+)
 from bonas.configuration import warn_about_single_precision
 from bonas.gp import Kernel, Prediction
 from bonas.search.search import Search
 from bonas.spaces import Space, TableSpace
+from bonas.static_settings import check_counts, check_static
 from bonas.surrogates import Surrogate
 
 
@@ -49,6 +56,17 @@ def check_box(space: Space, reason: str) -> None:
 
 
 def check_key(key: Any) -> None:
+    """Raise a ValueError unless the argument is one random key."""
+    check_keys(key)
+    is_typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    if key.ndim != (0 if is_typed else 1):
+        raise ValueError(
+            f"expected one key, such as jax.random.key(0); got keys of shape {key.shape}. For one "
+            "run per key, use bonas.run_many"
+        )
+
+
+def check_keys(key: Any) -> None:
     """Raise a ValueError unless the argument is a random key or an array of keys."""
     dtype = getattr(key, "dtype", None)
     if dtype is None or not (
@@ -87,18 +105,12 @@ def check_settings(
 ) -> None:
     """Raise a ValueError unless the settings of a Bayesian search are valid."""
     k = initial if isinstance(initial, int) else len(initial)
-    if min(k, batch) < 1:
-        raise ValueError(
-            f"expected initial and batch to be at least 1; got {k} and {batch}"
-        )
+    check_counts(initial=k, batch=batch)
     if not isinstance(maximizer, Maximizer):
         raise ValueError(
             f"expected a maximizer, such as acquire.gradient_ascent(space); got {maximizer!r}"
         )
-    if not callable(pending):
-        raise ValueError(
-            f"expected pending to be a function, such as acquire.believer; got {pending!r}"
-        )
+    check_pending(pending)
     if failures not in ("worst", "model"):
         raise ValueError(
             f'expected failures to be "worst" or "model"; got {failures!r}'
@@ -125,6 +137,7 @@ def _points_planned_together(acquisition: Any) -> set[int]:
 
 def initial_rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], ...]:
     """Check initial points and return them as tuples, which are hashable."""
+    check_static("initial", initial)
     points = np.asarray(initial)
     if points.ndim != 2 or points.shape[1] != space.dim:
         raise ValueError(

@@ -20,6 +20,7 @@ from bonas.search.progress import progress_bar
 from bonas.search.result import Evaluation, Result, best_of, make_result
 from bonas.search.search import AskInfo, Observation, Search
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 
 
 def minimize(
@@ -55,8 +56,7 @@ def minimize(
         raise ValueError(
             f"expected a Space; pass a search as search=; got a {type(space).__name__}"
         )
-    if trials < 1:
-        raise ValueError(f"expected trials to be at least 1; got {trials}")
+    check_counts(trials=trials)
     chosen = bayes(space) if search is None else search
     check_search(chosen)
     if chosen.space != space:

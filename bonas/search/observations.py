@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, append, empty
 from bonas.search.search import AskInfo, AskResult, Observation, merge_infos
+from bonas.static_settings import check_static
 
 # Two rows are the same point if no column differs by more. This is above the rounding error of
 # float32 in decoding and encoding a point, and below the step of an integer with 100,000 values.
@@ -27,6 +28,7 @@ class Observations(NamedTuple):
 
 def empty_observations(capacity: int, d: int) -> Observations:
     """Return observations without points, with space for `capacity` points of d columns."""
+    check_static("capacity", capacity)
     false = jnp.zeros(capacity, bool)
     return Observations(empty(capacity, d), false, false, jnp.zeros(capacity))
 

@@ -83,6 +83,8 @@ def resolve_scales(
                 f"output must be one of {', '.join(OUTPUT_SCALES)}, a function of a "
                 f"Dataset, or a tuple of these; got {one!r}"
             )
+    if not several:
+        raise ValueError("output must have at least one scale; got ()")
     if len(several) > 1 and not model.has_evidence:
         raise ValueError(
             "this surrogate has no evidence to compare output scales; pass a single output scale"

@@ -10,7 +10,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array
 
 from bonas.search.batches import Record
-from bonas.search.checks import check_key, check_search
+from bonas.search.checks import check_keys, check_search
 from bonas.search.history import History
 from bonas.search.model_warnings import warn_about_model
 from bonas.search.objectives import Objective
@@ -18,6 +18,7 @@ from bonas.search.progress import progress_bar
 from bonas.search.runs import run
 from bonas.search.search import Search
 from bonas.search.start_states import Known, read_known
+from bonas.static_settings import check_counts
 
 # The number of steps of the progress bar.
 _PARTS = 20
@@ -52,7 +53,8 @@ def run_many(
         progress: Whether to run in about twenty parts and show a progress bar.
     """
     check_search(search)
-    check_key(keys)
+    check_counts(steps=steps)
+    check_keys(keys)
     if keys.ndim != 1 or not keys.size:
         raise ValueError(
             f"expected keys of shape (k,), as from jax.random.split(key, k); got {keys.shape}"

@@ -49,6 +49,7 @@ from bonas.search.output_scales import OutputScale, fit_scales, resolve_scales
 from bonas.search.repeated_points import are_observed, is_observed
 from bonas.search.search import AskResult, Observation, Search
 from bonas.spaces import Space
+from bonas.static_settings import check_counts, check_static
 from bonas.surrogates import FitInfo, Surrogate, replicate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -85,6 +86,7 @@ class RandomEmbedding(Search):
     scales: tuple[OutputScale, ...]
 
     def init(self, key: PRNGKeyArray, capacity: int) -> EmbeddedState:
+        check_static("capacity", capacity)
         matrix_key, design_key = jax.random.split(key)
         k = self.embeddings
         each = -(-capacity // k)
@@ -203,17 +205,13 @@ def rembo(
         output: The scale on which values are modeled; see `bonas.bayes`.
     """
     check_box(space, "an embedding is a subspace of a box")
-    if not 1 <= dim <= space.dim:
+    check_counts(dim=dim, embeddings=embeddings, initial=initial, batch=batch)
+    if dim > space.dim:
         raise ValueError(
             f"expected dim, the columns of an embedding, between 1 and {space.dim}; got {dim}"
         )
     if kernel not in KERNELS:
         raise ValueError(f'expected kernel to be "low" or "high"; got {kernel!r}')
-    if min(embeddings, initial, batch) < 1:
-        raise ValueError(
-            "expected embeddings, initial and batch to be at least 1; "
-            f"got {embeddings}, {initial} and {batch}"
-        )
     model = surrogate
     if model is None:
         shared = gaussian.matern52(one_lengthscale)

@@ -11,6 +11,7 @@ from bonas.search.batches import tell_all
 from bonas.search.capacities import match_state, paths_of
 from bonas.search.search import Search
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 
 # Points (m, d) or configurations, their values (m,), and possibly their costs (m,) and noise
 # variances (m,).
@@ -36,6 +37,7 @@ def start_state(
         data: Known observations, or None; see `read_known`.
         sign: −1 if values are maximized.
     """
+    check_counts(steps=steps)
     known = None if data is None else read_known(search.space, data)
     room = steps + (0 if known is None else len(known[0]))
     if state is None:

@@ -45,6 +45,7 @@ from bonas.search.observations import (
 from bonas.search.output_scales import OutputScale, fit_scales, resolve_scales
 from bonas.search.search import AskResult, Observation, Search
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 from bonas.surrogates import GPState, Surrogate, replicate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -216,11 +217,7 @@ def turbo(
         initial = 2 * space.dim
     if candidates is None:
         candidates = min(100 * space.dim, _MAX_CANDIDATES)
-    if min(initial, batch, candidates) < 1:
-        raise ValueError(
-            "expected initial, batch and candidates to be at least 1; "
-            f"got {initial}, {batch} and {candidates}"
-        )
+    check_counts(initial=initial, batch=batch, candidates=candidates)
     model = gp_surrogate(gaussian.matern52()) if surrogate is None else surrogate
     check_surrogate(model)
     model = model.adapt(space)

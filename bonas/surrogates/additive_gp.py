@@ -24,6 +24,7 @@ from bonas.gp.additive_kernels import (
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, target
 from bonas.spaces import Space, TableSpace
+from bonas.static_settings import check_counts
 from bonas.surrogates.lazy_cond import lazy_cond
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate
@@ -216,11 +217,7 @@ def additive(
             'expected groups to be "learned" or groups of columns, such as [(0, 1), (2,)]; '
             f"got {groups!r}"
         )
-    if min(size, steps, every, draws, moves) < 1:
-        raise ValueError(
-            "expected size, steps, every, draws and moves to be at least 1; "
-            f"got size={size}, steps={steps}, every={every}, draws={draws}, moves={moves}"
-        )
+    check_counts(size=size, steps=steps, every=every, draws=draws, moves=moves)
     fixed = None
     if not isinstance(groups, str):
         fixed = tuple(tuple(index(column) for column in group) for group in groups)

@@ -149,7 +149,7 @@ def test_the_default_finds_the_best_of_a_conditional_space():
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match="trials to be at least 1"):
+    with pytest.raises(ValueError, match="trials must be an integer of at least 1"):
         quickly(loss, trials=0)
     with pytest.raises(
         ValueError, match=r"expected a search of the space .*; got one of"
