@@ -78,7 +78,13 @@ CORE = (
 )
 CORE_TOKENS = 24_000
 # Files on this path that buy speed only; a reader may take them as the formulas they name.
-SPEED = ("distances", "fast_trigonometry", "gaussian_density", "half_capacity")
+SPEED = (
+    "distances",
+    "fast_trigonometry",
+    "gaussian_density",
+    "gp/centered_priors",
+    "half_capacity",
+)
 # How objectives and the noise may be written, arguments are checked, runs be started and histories
 # read: a reader of the algorithm may skip them.
 INTERFACE = (

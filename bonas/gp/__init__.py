@@ -1,7 +1,9 @@
 """Gaussian processes: kernels, means, exact regression and the posterior of hyperparameters."""
 
 from bonas.gp import additive_kernels as additive_kernels
+from bonas.gp import centered_priors as centered_priors
 from bonas.gp import priors as priors
+from bonas.gp import starting_point as starting_point
 from bonas.gp.additive_kernels import additive as additive
 from bonas.gp.additive_kernels import predict_parts as predict_parts
 from bonas.gp.additive_kernels import regroup as regroup

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from bonas.data import Dataset
+from bonas.gp.centered_priors import has_centered_leaf
 from bonas.gp.exact import Posterior, check_data, condition, log_evidence
 from bonas.gp.kernel import Kernel, Params, check_kernel
 from bonas.gp.mean import Mean, check_mean, zero
 from bonas.gp.noise_settings import Noise, resolve_noise
 from bonas.gp.starting_point import leave_saddle
-from bonas.infer import Target, Tree, is_distribution, is_unbounded_array, target
+from bonas.infer import Target, Tree, target
 
 
 def log_normal_noise() -> dist.Distribution:
@@ -42,8 +43,7 @@ def hyperposterior(
         )
 
     posterior = target(prior, log_likelihood)
-    leaves = jax.tree.leaves(prior, is_leaf=is_distribution)
-    if any(map(is_unbounded_array, leaves)):  # such as the weights of a network
+    if has_centered_leaf(prior):  # such as the weights of a network
         return leave_saddle(posterior, prior, log_likelihood, data.x)
     return posterior
 

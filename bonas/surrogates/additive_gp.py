@@ -21,6 +21,8 @@ from bonas.gp.additive_kernels import (
     grouped,
     regroup,
 )
+from bonas.gp.centered_priors import has_centered_leaf
+from bonas.gp.starting_point import leave_saddle
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, target
 from bonas.spaces import Space, TableSpace
@@ -131,7 +133,14 @@ class AdditiveGP(PosteriorSurrogate):
     def _target(self, data: Dataset, order: Int[Array, " d"]) -> Target:
         d = data.x.shape[1]
         prior = gaussian.hyperprior(self._kernel(d), d, noise=self.noise)
-        return target(prior, lambda params: self._evidence(data, params, order))
+
+        def log_likelihood(params: Any, data: Dataset = data) -> Array:
+            return self._evidence(data, params, order)
+
+        posterior = target(prior, log_likelihood)
+        if has_centered_leaf(prior):
+            return leave_saddle(posterior, prior, log_likelihood, data.x)
+        return posterior
 
     def _condition(self, data: Dataset, z: Any, order: Int[Array, " d"]) -> Posterior:
         params = self._target(data, order).constrain(_first(z))
