@@ -117,6 +117,10 @@ def _evaluate(
         value, *rest = split_outcome(objective(dict(config)))
         value = _to_float(value)
         cost, noise = (None if each is None else _to_float(each) for each in rest)
+        if cost is not None and not 0.0 <= cost < math.inf:
+            raise ValueError(
+                f"the cost of an evaluation must be finite and not negative; got {cost}"
+            )
     except catch as problem:
         error = f"{type(problem).__name__}: {problem}"
     dtype = jnp.result_type(float)

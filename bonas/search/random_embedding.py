@@ -205,8 +205,9 @@ def rembo(
         output: The scale on which values are modeled; see `bonas.bayes`.
     """
     check_box(space, "an embedding is a subspace of a box")
-    check_counts(dim=dim, embeddings=embeddings, initial=initial, batch=batch)
-    if dim > space.dim:
+    check_counts(embeddings=embeddings, initial=initial, batch=batch)
+    check_static("dim", dim)
+    if not 1 <= dim <= space.dim:
         raise ValueError(
             f"expected dim, the columns of an embedding, between 1 and {space.dim}; got {dim}"
         )

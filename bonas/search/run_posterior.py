@@ -1,5 +1,6 @@
 """Query the model after a run: predictions and draws in the units of the objective."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -139,9 +140,9 @@ def posterior(
     Args:
         search: A Bayesian search. The run may come from another search of the same space, such as
             random search.
-        run: A History, a Result of `minimize`, or a state of a search.
-        direction: Pass "maximize" if `run` is the state of a maximizing search; a History or Result
-            stores its direction.
+        run: A History, a Result of `minimize`, a Study, or a state of a search.
+        direction: Pass "maximize" if `run` is the state of a maximizing search; a History, Result
+            or Study stores its direction.
         seed: The random seed of the fit, for surrogates that are random.
 
     Returns:
@@ -161,11 +162,15 @@ def posterior(
         sign = 1.0 if run.sign is None else run.sign
     observations = getattr(state, "observations", None)
     if observations is None and isinstance(run, History):
-        observations = _observations_of(run)
+        cost = jnp.ones_like(run.y) if run.cost is None else run.cost
+        observations = _collect(run.x, run.losses, cost)
+    if hasattr(run, "trials"):  # a Study, which this package must not import
+        sign = direction_sign(run.direction)
+        observations = _read_trials(run.trials, sign)
     if not isinstance(observations, Observations):
         raise ValueError(
-            "expected a History, a Result with its state, or a state with observations; got "
-            f"{type(run).__name__}"
+            "expected a History, a Result with its state, a Study, or a state with observations; "
+            f"got {type(run).__name__}"
         )
     _check_observations(search, observations)
     for scale in search.scales:
@@ -240,18 +245,29 @@ def _start(search: Bayes, observations: Observations, model: Any) -> Any:
     return jax.tree.unflatten(jax.tree.structure(fresh), leaves)
 
 
-def _observations_of(history: History) -> Observations:
-    """Return the evaluations of a history whose state does not hold them."""
-    if history.y.ndim != 1:
+def _read_trials(trials: Sequence[Any], sign: float) -> Observations:
+    """Return the evaluations of the finished trials of a study."""
+    finished = [trial for trial in trials if trial.finished]
+    if not finished:
+        raise ValueError("expected a study with finished trials; got none")
+    values = [math.nan if trial.value is None else trial.value for trial in finished]
+    costs = [trial.cost or 0.0 for trial in finished]
+    points = jnp.asarray([trial.u for trial in finished])
+    losses = sign * jnp.asarray(values, points.dtype)
+    return _collect(points, losses, jnp.asarray(costs, points.dtype))
+
+
+def _collect(x: Array, losses: Array, cost: Array) -> Observations:
+    """Return evaluations (n,) as observations; a loss that is not finite is a failure."""
+    if losses.ndim != 1:
         raise ValueError("expected one run; got a batch of runs: use jax.vmap")
-    cost = jnp.ones_like(history.y) if history.cost is None else history.cost
 
     def add(observations: Observations, row: Any) -> tuple[Observations, None]:
         x, y, cost = row
         return add_observation(observations, Observation(x, y, cost=cost)), None
 
-    start = empty_observations(len(history.x), history.x.shape[1])
-    return jax.lax.scan(add, start, (history.x, history.losses, cost))[0]
+    start = empty_observations(*x.shape)
+    return jax.lax.scan(add, start, (x, losses, cost))[0]
 
 
 def _check_observations(search: Bayes, observations: Observations) -> None:

@@ -160,6 +160,7 @@ def test_every_public_acquisition_is_here():
         "assume_values",
         "believer",
         "check_hashable",
+        "check_pending",
         "constant_liar",
         "posterior_sample",
     }

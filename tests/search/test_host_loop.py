@@ -180,3 +180,21 @@ def test_an_objective_without_a_return_value_is_refused():
             search=bonas.search.random(space),
             progress=False,
         )
+
+
+def test_an_objective_may_return_its_cost():
+    result = quickly(lambda config: (loss(config), 3.0 + config["depth"]))
+    costs = [3.0 + each.config["depth"] for each in result.evaluations]
+    assert [each.cost for each in result.evaluations] == costs
+    np.testing.assert_array_equal(result.state.observations.cost, costs)
+    assert [each.value for each in result.evaluations] == [
+        loss(each.config) for each in result.evaluations
+    ]
+
+
+@pytest.mark.parametrize("cost", [-1.0, np.inf])
+def test_a_cost_is_finite_and_not_negative(cost):
+    with pytest.raises(ValueError, match="must be finite and not negative; got"):
+        quickly(lambda config: (0.0, cost))
+    failed = quickly(lambda config: (0.0, cost), catch=(ValueError,))
+    assert all("not negative" in each.error for each in failed.evaluations)

@@ -167,7 +167,7 @@ def test_a_saved_result_is_read_as_it_was(tmp_path):
     def fails(config):
         if config["kind"] == "x":
             raise MemoryError("too large")
-        return config["rate"]
+        return config["rate"], 9.0
 
     settings = {"search": SEARCH, "catch": (MemoryError,), "progress": False}
     result = bonas.minimize(fails, SPACE, trials=8, direction="maximize", **settings)
