@@ -178,10 +178,11 @@ def test_a_saved_result_is_read_as_it_was(tmp_path):
     assert found.direction == "maximize"
     assert same(found.state, result.state)
     for one, other in zip(found.evaluations, result.evaluations, strict=True):
-        assert (one.config, one.error, one.seconds) == (
+        assert (one.config, one.error, one.seconds, one.cost) == (
             other.config,
             other.error,
             other.seconds,
+            other.cost,
         )
         assert np.array_equal(one.value, other.value, equal_nan=True)
         assert same(one.info, other.info)
