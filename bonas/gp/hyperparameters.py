@@ -13,7 +13,7 @@ from bonas.gp.kernel import Kernel, Params, check_kernel
 from bonas.gp.mean import Mean, check_mean, zero
 from bonas.gp.noise_settings import Noise, resolve_noise
 from bonas.gp.starting_point import leave_saddle
-from bonas.infer import Target, Tree, target
+from bonas.infer import Target, Tree, is_distribution, target
 
 
 def log_normal_noise() -> dist.Distribution:
