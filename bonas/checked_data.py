@@ -2,18 +2,26 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.data import Dataset, empty
 
 
-def dataset(x: ArrayLike, y: ArrayLike, capacity: int | None = None) -> Dataset:
+def dataset(
+    x: ArrayLike,
+    y: ArrayLike,
+    capacity: int | None = None,
+    *,
+    noise: ArrayLike | None = None,
+) -> Dataset:
     """Create a dataset from rows; not inside `jit`, because the values are checked.
 
     Args:
         x: Rows (n, d).
         y: Values (n,) or (n, p). With p > 1, NaN means that an output was not observed.
         capacity: Number of rows of the dataset; n by default.
+        noise: Known noise variances (n,) of the values.
 
     Raises:
         ValueError: If a row contains a NaN, or a value that is infinite in the precision of
@@ -47,4 +55,15 @@ def dataset(x: ArrayLike, y: ArrayLike, capacity: int | None = None) -> Dataset:
         y=blank.y.at[:n].set(jnp.asarray(np.where(observed, y, 0.0), dtype)),
         mask=blank.mask.at[:n].set(observed),
         size=jnp.asarray(n, jnp.int32),
+        noise=None if noise is None else _noise_column(noise, n, capacity),
     )
+
+
+def _noise_column(noise: ArrayLike, n: int, capacity: int) -> Array:
+    variances = np.asarray(noise, float)
+    valid = variances.shape == (n,) and (np.isfinite(variances) & (variances >= 0))
+    if not np.all(valid):
+        raise ValueError(
+            f"expected one finite noise variance of at least 0 for each of {n} rows; got {noise}"
+        )
+    return jnp.zeros(capacity).at[:n].set(variances)

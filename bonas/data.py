@@ -22,6 +22,8 @@ class Dataset(NamedTuple):
     mask: Bool[Array, "n p"]  # True where observed; an exact GP has p = 1
     # rows used, failed and pending ones included: the next row to write
     size: Int[Array, ""]
+    # (n,) known noise variances, added to that of the model; None if they are not known
+    noise: Float[Array, " n"] | None = None
 
 
 def empty(capacity: int, d: int, p: int = 1, dtype: Any = None) -> Dataset:
@@ -67,7 +69,7 @@ def append(
     y = jnp.broadcast_to(jnp.asarray(y, data.y.dtype), (p,))
     observed = jnp.broadcast_to(jnp.asarray(observed, bool), (p,))
     mask = observed & jnp.isfinite(y) & jnp.isfinite(x).all()
-    return Dataset(
+    return data._replace(
         x=data.x.at[row].set(x, mode="drop"),
         y=data.y.at[row].set(y, mode="drop"),
         mask=data.mask.at[row].set(mask, mode="drop"),
@@ -85,8 +87,13 @@ def grow(data: Dataset, capacity: int) -> Dataset:
         raise ValueError(
             f"expected a capacity of at least {len(data.x)}; got {capacity}"
         )
-    x, y, mask = (jnp.pad(field, ((0, extra), (0, 0))) for field in data[:3])
-    return Dataset(x=x, y=y, mask=mask, size=data.size)
+    grown: Dataset = jax.tree.map(
+        lambda leaf: (
+            jnp.pad(leaf, [(0, extra), (0, 0)][: leaf.ndim]) if leaf.ndim else leaf
+        ),
+        data,
+    )
+    return grown
 
 
 def clean(data: Dataset) -> Dataset:
@@ -103,7 +110,8 @@ def clean(data: Dataset) -> Dataset:
 def standardize(data: Dataset) -> tuple[Dataset, Float[Array, ""], Float[Array, ""]]:
     """Scale values to mean 0 and variance 1; return the data, the mean and the standard deviation.
 
-    Values that are equal up to rounding become zeros, with a scale of 1.
+    Values that are equal up to rounding become zeros, with a scale of 1. Known noise variances are
+    divided by the squared scale.
     """
     data, factor = into_range(data)
     scaled, mean, std = standardize_in_range(data)
@@ -123,4 +131,6 @@ def standardize_in_range(
     rounding = 8 * jnp.finfo(y.dtype).eps * jnp.max(jnp.abs(y))
     constant = variance <= rounding**2
     scale = jnp.sqrt(jnp.where(constant, 1.0, variance))
-    return data._replace(y=jnp.where(constant, 0.0, deviation / scale)), mean, scale
+    noise = None if data.noise is None else data.noise / scale**2
+    y = jnp.where(constant, 0.0, deviation / scale)
+    return data._replace(y=y, noise=noise), mean, scale

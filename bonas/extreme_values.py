@@ -24,7 +24,8 @@ def range_factor(y: Float[Array, "*n"], mask: Bool[Array, "*n"]) -> Float[Array,
 def into_range(data: Any) -> tuple[Any, Float[Array, ""]]:
     """Return a dataset whose values are multiplied by their range factor, and the factor."""
     factor = range_factor(data.y, data.mask)
-    return data._replace(y=data.y * factor), factor
+    noise = None if data.noise is None else data.noise * factor * factor
+    return data._replace(y=data.y * factor, noise=noise), factor
 
 
 def divide_positive(std: Array, factor: Array) -> Array:

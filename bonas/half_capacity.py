@@ -28,9 +28,8 @@ def call_on_half(function: Callable[..., Any], data: Dataset, *rest: Any) -> Any
         return function(data, *rest)
 
     def on_half(data: Dataset, *rest: Any) -> Any:
-        return function(
-            Dataset(data.x[:half], data.y[:half], data.mask[:half], data.size), *rest
-        )
+        rows = jax.tree.map(lambda leaf: leaf[:half] if leaf.ndim else leaf, data)
+        return function(rows, *rest)
 
     def choose(suffices: Array, data: Dataset, *rest: Any) -> Any:
         return jax.lax.cond(suffices, on_half, function, data, *rest)

@@ -18,6 +18,7 @@ import bonas
 ROOT = Path(__file__).parents[1]
 # From the lowest package to the highest: a package imports only from those before it.
 PACKAGES = (
+    "static_settings",
     "xla_options",
     "configuration",
     "linalg",
@@ -71,7 +72,6 @@ CORE = (
     "surrogates/gaussian_process",
     "search/search",
     "search/observations",
-    "search/checks",
     "search/output_scales",
     "search/bayesian",
     "search/batches",
@@ -85,11 +85,22 @@ SPEED = (
     "extreme_values",
     "fast_trigonometry",
     "gaussian_density",
+    "gp/centered_priors",
     "half_capacity",
 )
-# How objectives may be written, runs be started and histories read: a reader of the algorithm may
-# skip them.
-INTERFACE = ("search/objectives", "search/start_states", "search/history")
+# How objectives and the noise may be written, arguments are checked, runs be started and histories
+# read: a reader of the algorithm may skip them.
+INTERFACE = (
+    "gp/noise_settings",
+    "static_settings",
+    "gp/missing_parameters",
+    "acquire/argument_checks",
+    "search/checks",
+    "search/objectives",
+    "search/start_states",
+    "search/history",
+    "search/model_warnings",
+)
 LONGEST_FILE = 350
 # The functions whose results are kept while a process runs; none keeps a search or an objective.
 CACHED = {

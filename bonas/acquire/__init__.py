@@ -5,8 +5,9 @@ from bonas.acquire.acquisition import ClosedForm as ClosedForm
 from bonas.acquire.acquisition import Context as Context
 from bonas.acquire.acquisition import adapt_acquisition as adapt_acquisition
 from bonas.acquire.acquisition import as_acquisition as as_acquisition
-from bonas.acquire.acquisition import check_hashable as check_hashable
 from bonas.acquire.acquisition import closed_form_acquisition as closed_form_acquisition
+from bonas.acquire.argument_checks import check_hashable as check_hashable
+from bonas.acquire.argument_checks import check_pending as check_pending
 from bonas.acquire.candidate_sets import enumeration as enumeration
 from bonas.acquire.candidate_sets import random_candidates as random_candidates
 from bonas.acquire.closed_form import ei as ei
@@ -21,8 +22,10 @@ from bonas.acquire.constraints import feasible as feasible
 from bonas.acquire.constraints import penalize as penalize
 from bonas.acquire.constraints import per_second as per_second
 from bonas.acquire.entropy import max_value_entropy as max_value_entropy
+from bonas.acquire.joint_batch import JointEI as JointEI
 from bonas.acquire.joint_batch import joint_ei as joint_ei
 from bonas.acquire.joint_batch import log_q_ei as log_q_ei
+from bonas.acquire.knowledge import knowledge_gradient as knowledge_gradient
 from bonas.acquire.log_improvement import log_ei as log_ei
 from bonas.acquire.log_improvement import log_h as log_h
 from bonas.acquire.maximize import Maximizer as Maximizer
@@ -36,6 +39,7 @@ from bonas.acquire.monte_carlo import batch_ei as batch_ei
 from bonas.acquire.monte_carlo import q_ei as q_ei
 from bonas.acquire.monte_carlo import thompson as thompson
 from bonas.acquire.monte_carlo import under_sampled as under_sampled
+from bonas.acquire.noisy_improvement import noisy_ei as noisy_ei
 from bonas.acquire.pending import PendingStrategy as PendingStrategy
 from bonas.acquire.pending import assume_values as assume_values
 from bonas.acquire.pending import believer as believer

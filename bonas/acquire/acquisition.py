@@ -1,13 +1,14 @@
 """The interface of acquisitions, which choose the next point from a surrogate's predictions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from bonas.acquire.argument_checks import check_closed_form, check_hashable
 from bonas.acquire.maximize import Score, Selection
 from bonas.data import Dataset
 from bonas.gp import Prediction
@@ -27,6 +28,7 @@ class Context:
     model_state: Any  # the model's state given the evaluations
     # the model's state given also the values assumed at pending points
     fantasy_state: Any
+    finite: Bool[Array, ""]  # whether the model's means at these points are finite
     # incumbent: lowest posterior mean at evaluated and pending points
     best: Float[Array, " s"]
     data: Dataset  # all proposed points, with standardized values
@@ -39,6 +41,11 @@ class Context:
     candidates: Callable[[PRNGKeyArray], Array]
     # best of points (m, d) by scores (m,), new ones first
     choose: Callable[[Array, Array], Selection]
+
+    @property
+    def noise(self) -> Float[Array, " s"]:
+        """The noise variance of an evaluation; see `Surrogate.noise_variance`."""
+        return self.model.noise_variance(self.model_state)
 
     def predict(self, x: Float[Array, "m d"]) -> Prediction:
         """Predict mean and std (s, m), with assumed values at pending points."""
@@ -121,6 +128,7 @@ def closed_form_acquisition(function: ClosedForm, **settings: Any) -> Acquisitio
     """
     for name, value in settings.items():
         check_hashable(value, name)
+    check_closed_form(function, settings)
     return ClosedFormAcquisition(function, tuple(sorted(settings.items())))
 
 
@@ -128,11 +136,6 @@ def as_acquisition(acquisition: Acquisition | ClosedForm) -> Acquisition:
     """Convert a closed form to an acquisition; an acquisition is returned unchanged."""
     if isinstance(acquisition, Acquisition):
         return acquisition
-    if not callable(acquisition):
-        raise ValueError(
-            "expected an acquisition, or a function of mean, std and best such as bonas.log_ei; "
-            f"got {acquisition!r}"
-        )
     return closed_form_acquisition(acquisition)
 
 
@@ -141,16 +144,3 @@ def adapt_acquisition(
 ) -> Acquisition:
     """Return the acquisition for a space, with its models adapted to the space."""
     return as_acquisition(acquisition).adapt(space)
-
-
-def check_hashable(value: Any, name: str) -> None:
-    """Raise a TypeError if a value is not hashable, naming the field that is at fault."""
-    try:
-        hash(value)
-    except TypeError as error:
-        for field in fields(value) if is_dataclass(value) else ():
-            check_hashable(getattr(value, field.name), f"{name}.{field.name}")
-        raise TypeError(
-            f"{name} must be hashable, such as a number, string or tuple; "
-            f"got {type(value).__name__}"
-        ) from error

@@ -84,7 +84,8 @@ class PerSecond(_WithModel):
         base, base_memory = self.base.score(base_key, context, memory[0])
         known = context.data.mask & (context.cost > 0.0)[:, None]
         logs = jnp.log(jnp.where(known[:, 0], context.cost, 1.0))[:, None]
-        scaled, _, scale = standardize(context.data._replace(y=logs, mask=known))
+        costs = context.data._replace(y=logs, mask=known, noise=None)
+        scaled, _, scale = standardize(costs)
         fitted, _ = self.model.fit(fit_key, scaled, memory[1])
 
         def per_cost(x: Array) -> Array:
@@ -119,7 +120,8 @@ class Feasible(_WithModel):
         base, base_memory = self.base.score(base_key, context, memory[0])
         failed = context.failed[:, None]
         done = (context.data.mask[:, 0] & ~context.pending | context.failed)[:, None]
-        labels = context.data._replace(y=jnp.where(failed, -1.0, 1.0), mask=done)
+        y = jnp.where(failed, -1.0, 1.0)
+        labels = context.data._replace(y=y, mask=done, noise=None)
         fitted, _ = self.model.fit(fit_key, labels, memory[1])
 
         def total(x: Array) -> Array:

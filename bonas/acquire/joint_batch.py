@@ -12,8 +12,8 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas.acquire.acquisition import Acquisition, Context
 from bonas.acquire.log_improvement import log_ei
-from bonas.acquire.maximize import Selection, random_shift, sobol, without_nan
-from bonas.acquire.monte_carlo import PendingDraws, draw_pending
+from bonas.acquire.maximize import Selection, without_nan
+from bonas.acquire.monte_carlo import PendingDraws, draw_pending, even_normals
 from bonas.linalg import factorize
 from bonas.spaces import Space
 
@@ -133,7 +133,7 @@ class JointEI(Acquisition):
         """Improve the continuous columns of all points by projected Adam; return the best batch."""
         parameters = [] if self.space is None else self.space.parameters.values()
         continuous = np.array([p.continuous for p in parameters], bool)
-        normals = _even_normals(
+        normals = even_normals(
             jax.random.fold_in(key, self.batch), self.draws, self.batch
         )
 
@@ -174,13 +174,6 @@ def _joint_score(
     return logsumexp(scores) - jnp.log(len(scores))
 
 
-def _even_normals(key: PRNGKeyArray, k: int, q: int) -> Float[Array, "k q"]:
-    """Return standard normal draws from a random_shift Sobol sequence, whose averages vary less."""
-    u = random_shift(key, sobol(k, q))
-    least = jnp.finfo(u.dtype).eps
-    return jax.scipy.special.ndtri(jnp.clip(u, least, 1.0 - least))
-
-
 def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:
     """Maximize the joint expected improvement of all points of a batch.
 
@@ -190,7 +183,8 @@ def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:
     batches are taken into account.
 
     Args:
-        batch: Points per batch; the batch size of the search.
+        batch: Points per batch: the batch size of the search, or the number of workers if the
+            search asks for one point at a time.
         draws: Number of normal draws.
         steps: Steps of Adam; with 0, the points are those chosen one at a time.
     """

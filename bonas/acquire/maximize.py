@@ -213,9 +213,13 @@ def choose(
 
 
 def _is_flat(scores: Array) -> Array:
-    """Return whether scores (m,) without NaN are equal up to rounding; so are infinite ones."""
-    size = jnp.maximum(jnp.max(jnp.abs(scores)), 1.0)
-    return ~(jnp.max(scores) - jnp.min(scores) > _FLAT * size)
+    """Return whether finite scores among (m,) are equal up to rounding, or all are infinite."""
+    finite = jnp.isfinite(scores)
+    high = jnp.max(jnp.where(finite, scores, -jnp.inf))
+    low = jnp.min(jnp.where(finite, scores, jnp.inf))
+    mixed = finite.any() & ~finite.all()
+    size = jnp.maximum(jnp.maximum(jnp.abs(high), jnp.abs(low)), 1.0)
+    return ~mixed & ~(high - low > _FLAT * size)
 
 
 def _best_of_groups(scores: Array, k: int) -> Array:

@@ -1,6 +1,6 @@
 """Monte Carlo acquisitions: q-EI, Thompson sampling and scores estimated from a few draws."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from bonas.acquire.acquisition import Acquisition, ClosedForm, Context
+from bonas.acquire.argument_checks import check_closed_form
 from bonas.acquire.closed_form import ei
 from bonas.acquire.log_improvement import log_ei
-from bonas.acquire.maximize import Score, Selection
+from bonas.acquire.maximize import Score, Selection, random_shift, sobol
 from bonas.linalg import factorize, safe_sqrt, solve_lower
 
 
@@ -86,18 +87,49 @@ def draw_pending(
     waiting: Bool[Array, " n"],
     normals: Float[Array, "k n"],
 ) -> PendingDraws:
-    """Draw the values at the pending rows of `at` from their joint posterior."""
+    """Draw the values at the pending rows of `at`; the incumbent is at most `context.best`."""
+    drawn = draw_latent(context, at, waiting, normals)
+    return replace(drawn, best=jnp.minimum(context.best[:, None], drawn.best))
+
+
+def draw_latent(
+    context: Context,
+    at: Float[Array, "n d"],
+    waiting: Bool[Array, " n"],
+    normals: Float[Array, "k n"],
+    *,
+    jitter: float = 0.0,
+) -> PendingDraws:
+    """Draw the latent values at some rows of `at` from their joint posterior.
+
+    Args:
+        context: The context.
+        at: Points.
+        waiting: The rows to draw. The incumbent is the lowest of them.
+        normals: Standard normal draws.
+        jitter: A variance to add to each value, for points whose values are almost known.
+    """
     model = context.model
     state = context.model_state
     level, _ = model.predict(state, at)
+    cov = model.covariance(state, at, at)
+    if jitter:
+        cov = cov + jitter * jnp.eye(len(at))[None]
     pairs = waiting[:, None] & waiting[None, :]
     factors, _ = jax.vmap(
         lambda cov: factorize(jnp.where(pairs, cov, jnp.eye(len(at))), waiting)
-    )(model.covariance(state, at, at))
+    )(cov)
     values = level[:, None, :] + jnp.einsum("sij,kj->ski", factors, normals)
     lowest = jnp.min(jnp.where(waiting[None, None, :], values, jnp.inf), axis=2)
-    best = jnp.minimum(context.best[:, None], lowest)
-    return PendingDraws(context, at, waiting, normals, factors, best)
+    return PendingDraws(context, at, waiting, normals, factors, lowest)
+
+
+def even_normals(key: PRNGKeyArray, k: int, q: int) -> Float[Array, "k q"]:
+    """Return standard normal draws from a shifted Sobol sequence, whose averages vary less."""
+    u = random_shift(key, sobol(k, q))
+    least = jnp.finfo(u.dtype).eps
+    normals: Array = jax.scipy.special.ndtri(jnp.clip(u, least, 1.0 - least))
+    return normals
 
 
 def batch_ei(draws: int = 64) -> Acquisition:
@@ -171,4 +203,5 @@ def under_sampled(
         raise ValueError(
             f"draws must be at least 2 to estimate a standard deviation; got {draws}"
         )
+    check_closed_form(base, {})
     return UnderSampled(base, draws, corrected)

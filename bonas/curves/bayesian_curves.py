@@ -42,6 +42,7 @@ from bonas.search import (
     Observation,
     Search,
     ask_info,
+    check_space,
     max_difference,
 )
 from bonas.spaces import Space
@@ -135,7 +136,7 @@ class CurveSearch(Search):
         )
         info = info._replace(
             acquisition=jnp.where(
-                ~info.random & (chosen[0] < _FIRST), chosen[0], jnp.nan
+                ~info.random & (chosen[0] < _FIRST), chosen[0], -jnp.inf
             ),
             exhausted=pool.available.sum() < self.batch,
         )
@@ -280,6 +281,7 @@ def curve_search(
             2 does; the authors' code uses one set of 50.
         candidates: Random new networks per ask. A space of up to 512 points is searched entirely.
     """
+    check_space(space)
     steps = check_steps(steps)
     _check_variant(variant, acquisition)
     draws = _DRAWS[variant] if draws is None else draws

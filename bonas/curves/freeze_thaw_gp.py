@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from bonas import gp
 from bonas.curves.curve_model import CurveModel, PartialCurves, fit_parameters
 from bonas.data import Dataset, clean, empty, standardize
-from bonas.gp import Kernel, Posterior, exact, joint_predictions
+from bonas.gp import Kernel, Posterior, exact, hyperposterior, joint_predictions
 from bonas.infer import Target, target
 from bonas.linalg import factorize, mask_covariance
 from bonas.surrogates import FitInfo
@@ -60,6 +60,8 @@ class FreezeThaw(CurveModel):
         """Return the middle of the prior, without data."""
         data = empty(capacity, d, len(times))
         z = self.hyperposterior(data, times).start
+        # that of the kernel is not at a saddle point
+        z["kernel"] = hyperposterior(self.kernel, data).start["kernel"]
         level = jnp.zeros((), data.y.dtype)
         scale = jnp.ones((), data.y.dtype)
         return self._condition(

@@ -1,7 +1,9 @@
 """Gaussian processes: kernels, means, exact regression and the posterior of hyperparameters."""
 
 from bonas.gp import additive_kernels as additive_kernels
+from bonas.gp import centered_priors as centered_priors
 from bonas.gp import priors as priors
+from bonas.gp import starting_point as starting_point
 from bonas.gp.additive_kernels import additive as additive
 from bonas.gp.additive_kernels import predict_parts as predict_parts
 from bonas.gp.additive_kernels import regroup as regroup
@@ -22,7 +24,6 @@ from bonas.gp.exact import Prediction as Prediction
 from bonas.gp.exact import condition as condition
 from bonas.gp.exact import log_evidence as log_evidence
 from bonas.gp.exact import predict as predict
-from bonas.gp.hyperparameters import Noise as Noise
 from bonas.gp.hyperparameters import condition_all as condition_all
 from bonas.gp.hyperparameters import hyperposterior as hyperposterior
 from bonas.gp.hyperparameters import hyperprior as hyperprior
@@ -42,6 +43,9 @@ from bonas.gp.masked_kernels import blocks as blocks
 from bonas.gp.masked_kernels import masked as masked
 from bonas.gp.mean import Mean as Mean
 from bonas.gp.mean import zero as zero
+from bonas.gp.noise_settings import Noise as Noise
+from bonas.gp.noise_settings import check_noise as check_noise
+from bonas.gp.noise_settings import resolve_noise as resolve_noise
 from bonas.gp.one_hot_columns import indicator_of as indicator_of
 from bonas.gp.one_hot_columns import one_hot as one_hot
 from bonas.gp.one_hot_columns import with_categories as with_categories

@@ -81,7 +81,7 @@ def condition(
     Twist, Theorem 3.1.
 
     Args:
-        noise: A variance, or one variance per row (n,).
+        noise: A variance, or one variance per row (n,). Known variances of the data are added.
         mean_params: The parameters of the mean, if it has any.
     """
     inputs = _checked(kernel, params, data, noise, mean, mean_params)
@@ -123,6 +123,9 @@ def _joint(inputs: _Inputs) -> tuple[Dataset, Array, Array]:
     """Return cleaned data, masked covariance (n, n) and residual (n,)."""
     kernel, params, data, noise, mean, mean_params = inputs
     data = clean(data)
+    if data.noise is not None:
+        noise = noise + data.noise
+        data = data._replace(noise=None)  # states of models are the same without it
     mask = data.mask[:, 0]
     cov = gram(kernel, params, data.x, data.x)
     cov = mask_covariance(cov, mask, jnp.asarray(noise, data.x.dtype))

@@ -7,14 +7,13 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from bonas.data import Dataset
+from bonas.gp.centered_priors import has_centered_leaf
 from bonas.gp.exact import Posterior, check_data, condition, log_evidence
 from bonas.gp.kernel import Kernel, Params, check_kernel
 from bonas.gp.mean import Mean, check_mean, zero
+from bonas.gp.noise_settings import Noise, resolve_noise
 from bonas.gp.starting_point import leave_saddle
-from bonas.infer import Target, Tree, is_distribution, is_unbounded_array, target
-
-# The noise variance: a number, its prior, or a function without arguments that returns its prior.
-Noise = Any
+from bonas.infer import Target, Tree, is_distribution, target
 
 
 def log_normal_noise() -> dist.Distribution:
@@ -32,8 +31,8 @@ def hyperposterior(
     """Return p(params | data) over {"kernel": ..., "noise": ..., "mean": ...}.
 
     Args:
-        noise: The prior of the noise variance, or a number if it is known (the posterior is then
-            without "noise").
+        noise: The prior of the noise variance, or a number or an array if it is known (the
+            posterior is then without "noise").
     """
     prior = hyperprior(kernel, data.x.shape[1], noise=noise, mean=mean)
     check_data(kernel, data)
@@ -44,8 +43,7 @@ def hyperposterior(
         )
 
     posterior = target(prior, log_likelihood)
-    leaves = jax.tree.leaves(prior, is_leaf=is_distribution)
-    if any(map(is_unbounded_array, leaves)):  # such as the weights of a network
+    if has_centered_leaf(prior):  # such as the weights of a network
         return leave_saddle(posterior, prior, log_likelihood, data.x)
     return posterior
 
@@ -57,10 +55,9 @@ def hyperprior(
     check_kernel(kernel)
     check_mean(mean)
     prior = {"kernel": kernel.prior(d)}
-    if isinstance(noise, dist.Distribution):
-        prior["noise"] = noise
-    elif callable(noise):
-        prior["noise"] = noise()
+    variance = resolve_noise(noise)
+    if is_distribution(variance):
+        prior["noise"] = variance
     return {**prior, "mean": mean.prior(d)}
 
 
@@ -77,8 +74,8 @@ def condition_all(
     Args:
         noise, mean: Those given to `hyperposterior`.
     """
-    is_unknown = isinstance(noise, dist.Distribution) or callable(noise)
     inferred = set(params.get("mean", {})), "noise" in params
+    is_unknown = is_distribution(resolve_noise(noise))
     if inferred != (set(mean.prior(data.x.shape[1])), is_unknown):
         raise ValueError(
             "these samples were inferred with another noise= or mean=; "
@@ -94,5 +91,7 @@ def condition_all(
 
 
 def _noise_and_mean(params: Params, noise: Any, mean: Mean) -> dict[str, Any]:
-    variance = params["noise"] if "noise" in params else jnp.asarray(noise)
+    variance = (
+        params["noise"] if "noise" in params else jnp.asarray(resolve_noise(noise))
+    )
     return {"noise": variance, "mean": mean, "mean_params": params["mean"]}

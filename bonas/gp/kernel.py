@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bonas.gp.missing_parameters import explain_missing
+
 Params = dict[str, Any]  # names to arrays, or to the Params of a part
 Prior = Callable[[int], Params]  # number of columns -> {name: NumPyro distribution}
 Points = Any  # an array of JAX or NumPy, (n, d)
@@ -96,12 +98,20 @@ class FunctionKernel(Kernel):
         check_prior(self.prior)
 
 
+# not a lambda, which could not be pickled; compared by identity, because dicts have no hash
+@dataclass(frozen=True, eq=False)
+class FixedPrior:
+    """A prior that is the same for any number of columns."""
+
+    params: Params
+
+    def __call__(self, d: int) -> Params:
+        return self.params
+
+
 def as_prior(prior: Prior | Params) -> Prior:
     """Return a prior as a function of the number of columns; a dict applies to any number."""
-    if isinstance(prior, dict):
-        fixed = dict(prior)
-        return lambda d: fixed
-    return prior
+    return FixedPrior(dict(prior)) if isinstance(prior, dict) else prior
 
 
 def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "n m"]:
@@ -112,9 +122,12 @@ def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "
             f"expected points of shapes (n, d) and (m, d); got {jnp.shape(a)} and {jnp.shape(b)}"
         )
     check_points(kernel, a, b)
-    if kernel.gram is not None:
-        return kernel.gram(params, a, b)
-    return jax.vmap(lambda p: jax.vmap(lambda q: _value(kernel, params, p, q))(b))(a)
+    with explain_missing(params):
+        if kernel.gram is not None:
+            return kernel.gram(params, a, b)
+        return jax.vmap(lambda p: jax.vmap(lambda q: _value(kernel, params, p, q))(b))(
+            a
+        )
 
 
 def variances(

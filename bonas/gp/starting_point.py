@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bonas.data import Dataset
-from bonas.infer import Target, Tree, is_distribution, is_unbounded_array, target
+from bonas.gp.centered_priors import is_centered
+from bonas.infer import Target, Tree, is_distribution, target
 
 # Number of artificial points for the computation of the gradient.
 _N_POINTS = 8
@@ -24,8 +25,8 @@ def leave_saddle(
 
     The middle of the prior of a network's weights is 0. A kernel with such a network has a saddle
     point there: hidden units and their outgoing weights are 0, so the gradient vanishes and no
-    optimizer leaves. Arrays of unbounded parameters whose gradient is exactly 0, on artificial
-    data, start at a fixed draw from their prior instead.
+    optimizer leaves. Parameters that may be 0 (`is_centered`) whose gradient is exactly 0, on
+    artificial data, start at a fixed draw from their prior instead.
 
     Args:
         posterior: The posterior.
@@ -33,7 +34,7 @@ def leave_saddle(
         log_likelihood: The log likelihood of parameters given any data.
         x: Points of the data.
     """
-    examined = jax.tree.map(is_unbounded_array, prior, is_leaf=is_distribution)
+    examined = jax.tree.map(is_centered, prior, is_leaf=is_distribution)
     data = _artificial_data(x)
     density = target(prior, lambda params: log_likelihood(params, data)).maximizing
     gradient = jax.grad(density)(posterior.start)

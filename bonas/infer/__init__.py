@@ -20,7 +20,6 @@ from bonas.infer.posterior import Tree as Tree
 from bonas.infer.posterior import all_finite as all_finite
 from bonas.infer.posterior import choose as choose
 from bonas.infer.posterior import is_distribution as is_distribution
-from bonas.infer.posterior import is_unbounded_array as is_unbounded_array
 from bonas.infer.posterior import target as target
 from bonas.infer.random_walk import metropolis as metropolis
 from bonas.infer.random_walk import metropolis_hastings as metropolis_hastings

@@ -34,6 +34,7 @@ class _State(NamedTuple):
     length: Float[Array, ""]  # length of the next step, as a fraction of the direction
     # estimate of the inverse Hessian; 0 before the first step
     inverse: Float[Array, "p p"]
+    decrease: Float[Array, ""]  # of the value, by the last accepted step
 
 
 def maximize(
@@ -45,7 +46,7 @@ def maximize(
     restarts: int = 0,
     steps: int = 50,
     max_step: float = 2.0,
-    tolerance: float = 1e-4,
+    tolerance: float = 0.1,
 ) -> tuple[Tree, Info]:
     """Maximize a log density; return the best point found, with a leading axis of 1.
 
@@ -58,8 +59,8 @@ def maximize(
         steps: Evaluations of the density and its gradient per starting point, not counting the
             first. Ten are enough from a warm start.
         max_step: Largest change of a coordinate in one step; 2 is a factor of 7 on a log scale.
-        tolerance: Info.accept is 1 if the norm of the gradient is at most this, relative to
-            1 + |log density|.
+        tolerance: Info.accept is 1 if the last step increased the log density by at most this, and
+            another one would, too, according to the quadratic model of BFGS.
     """
     if restarts and draw is None:
         raise ValueError(
@@ -73,30 +74,39 @@ def maximize(
         )
         starts = jnp.concatenate([starts, draws.astype(vector.dtype)])
 
-    def climb(z: Array) -> tuple[Array, Array, Array]:
+    def climb(z: Array) -> _State:
         return _descend(
             lambda point: -density(point), z, steps=steps, max_step=max_step
         )
 
-    points, losses, gradients = jax.vmap(climb)(starts)
-    best = jnp.argmin(losses)
-    loss = losses[best]
-    norm = jnp.linalg.norm(gradients[best])
-    converged = (norm <= tolerance * (1.0 + jnp.abs(loss))) & jnp.isfinite(loss)
+    ends = jax.vmap(climb)(starts)
+    best = jnp.argmin(ends.value)
+    end = jax.tree.map(lambda leaf: leaf[best], ends)
+    finite = jnp.isfinite(end.value)
     info = Info(
-        log_density=-loss[None],
-        accept=converged.astype(vector.dtype)[None],
-        diverging=~jnp.isfinite(loss)[None],
-        scale=norm,
+        log_density=-end.value[None],
+        accept=(finite & _has_converged(end, tolerance)).astype(vector.dtype)[None],
+        diverging=~finite[None],
+        scale=jnp.linalg.norm(end.gradient),
         evaluations=jnp.asarray(len(starts) * (steps + 1)),
     )
-    return jax.tree.map(lambda leaf: leaf[None], unflatten(points[best])), info
+    return jax.tree.map(lambda leaf: leaf[None], unflatten(end.point)), info
+
+
+def _has_converged(end: _State, tolerance: float) -> Array:
+    """Return whether the last step and a full quasi-Newton step gain at most the tolerance."""
+    gain = 0.5 * (end.gradient @ end.inverse @ end.gradient)
+    return (end.decrease <= tolerance) & (gain <= tolerance)
 
 
 def _descend(
-    loss: Callable[[Array], Array], start: Array, *, steps: int, max_step: float
-) -> tuple[Array, Array, Array]:
-    """Return the lowest point, its loss and its gradient after a fixed number of evaluations."""
+    loss: Callable[[Array], Array],
+    start: Array,
+    *,
+    steps: int,
+    max_step: float,
+) -> _State:
+    """Return the state at the lowest point after a fixed number of evaluations."""
     value_and_grad = jax.value_and_grad(loss)
 
     def step(now: _State, _: Any) -> tuple[_State, None]:
@@ -111,18 +121,18 @@ def _descend(
         )
         direction = _direction(inverse, gradient, max_step)
         length = jnp.ones_like(now.length)
-        moved = _State(candidate, value, gradient, direction, length, inverse)
+        decrease = now.value - value
+        moved = _State(candidate, value, gradient, direction, length, inverse, decrease)
         return choose(accepted, moved, now._replace(length=_SHORTEN * now.length)), None
 
     # The first step has length 0 and evaluates the start, so that the density is compiled once.
     p = len(start)
     zeros = jnp.zeros_like(start)
     one = jnp.ones((), start.dtype)
-    first = _State(
-        start, one * jnp.inf, zeros, zeros, one, jnp.zeros((p, p), start.dtype)
-    )
+    inverse = jnp.zeros((p, p), start.dtype)
+    first = _State(start, one * jnp.inf, zeros, zeros, one, inverse, one * jnp.inf)
     last, _ = jax.lax.scan(step, first, None, length=steps + 1)
-    return last.point, last.value, last.gradient
+    return last
 
 
 def _update_inverse(inverse: Array, move: Array, change: Array) -> Array:

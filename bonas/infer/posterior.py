@@ -13,7 +13,6 @@ import numpyro.distributions as dist
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from numpyro.distributions import biject_to
-from numpyro.distributions.transforms import IdentityTransform, IndependentTransform
 
 Tree = Any  # a pytree of arrays
 LogDensity = Callable[[Tree], Float[Array, ""]]
@@ -111,14 +110,6 @@ def _sum(
 def is_distribution(node: Any) -> bool:
     """Return whether a node of a prior is a leaf."""
     return isinstance(node, dist.Distribution)
-
-
-def is_unbounded_array(distribution: dist.Distribution) -> bool:
-    """Return whether a prior is one of an array of unbounded numbers."""
-    transform = biject_to(distribution.support)
-    while isinstance(transform, IndependentTransform):
-        transform = transform.base_transform
-    return isinstance(transform, IdentityTransform) and distribution.shape() != ()
 
 
 def _map(function: Callable[[Any], Any], prior: Tree) -> Tree:

@@ -1,6 +1,6 @@
 """Figures of searches: best values over time, and the configurations that one run chose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from matplotlib.axes import Axes
 
-from bonas.plots.runs import best_so_far, is_maximized, points_and_values
+from bonas.plots.runs import best_so_far, is_maximized, points_and_values, true_values
 from bonas.plots.style import (
     BLACK,
     BLUE,
@@ -32,6 +32,7 @@ def efficiency(
     *,
     ax: Axes | None = None,
     optimum: float | None = None,
+    truth: Callable[[Any], Any] | None = None,
     seconds: Mapping[str, ArrayLike] | None = None,
     spread: str = "quartiles",
     logarithmic: bool | None = None,
@@ -45,6 +46,10 @@ def efficiency(
         ax: Axes to draw into (default: a new figure).
         optimum: If given, plot the regret, value − optimum. Values at or below the optimum cannot
             be shown on the logarithmic scale.
+        truth: The objective without noise, a traceable function of a point (d,). If given, plot its
+            value at `History.recommended` instead of the best observed value, which noise improves;
+            with `optimum` this is the inference regret. Every run must be a History made with
+            `record=bonas.search.model_record(search)`.
         seconds: For every method the end time of each evaluation, from the start of its run, in the
             shape of the curve. A curve holds its value until the next evaluation ends,
             and starts when every run has one.
@@ -58,7 +63,7 @@ def efficiency(
         raise ValueError(f"spread must be one of {', '.join(_SPREADS)}; got {spread!r}")
     lines = {}
     for name, runs in curves.items():
-        values = _best_values(name, runs)
+        values = _values_of(name, runs, truth)
         if optimum is not None:
             values = optimum - values if is_maximized(runs) else values - optimum
         times = np.arange(1, values.shape[1] + 1)
@@ -87,7 +92,9 @@ def efficiency(
     if seconds is None:
         integer_ticks(ax)
     ax.set_xlabel("evaluations" if seconds is None else "seconds")
-    ax.set_ylabel(_value_label(optimum, any(map(is_maximized, curves.values()))))
+    value = "best value so far" if truth is None else "true value of recommended point"
+    maximized = any(map(is_maximized, curves.values()))
+    ax.set_ylabel(_value_label(value, optimum, maximized))
     runs_text = _count_runs([len(values) for _, values in lines.values()])
     ax.legend(title=f"{_SPREADS[spread]} of {runs_text}", frameon=False)
     return hide_frame(ax)
@@ -137,17 +144,21 @@ def choices(
     return panels
 
 
-def _value_label(optimum: float | None, maximized: bool) -> str:
+def _value_label(value: str, optimum: float | None, maximized: bool) -> str:
     if optimum is None:
-        return "best value so far"
-    if maximized:
-        return "regret: optimum − best value so far"
-    return "regret: best value so far − optimum"
+        return value
+    return f"regret: optimum − {value}" if maximized else f"regret: {value} − optimum"
 
 
-def _best_values(name: str, runs: Any) -> np.ndarray:
-    """Return the best values (seeds, steps) after each step of one method."""
-    values = best_so_far(runs)
+def _values_of(name: str, runs: Any, truth: Callable[[Any], Any] | None) -> np.ndarray:
+    """Return the best or true values (seeds, steps) after each step of one method."""
+    if truth is None:
+        values = best_so_far(runs)
+    else:
+        try:
+            values = true_values(runs, truth)
+        except ValueError as problem:
+            raise ValueError(f"curves[{name!r}]: {problem}") from problem
     if values.ndim != 2 or values.size == 0:
         raise ValueError(
             f"curves[{name!r}] must have shape (seeds, steps), one row per run; got {values.shape}"

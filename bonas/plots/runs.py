@@ -1,8 +1,9 @@
 """Read points and values from any kind of run: a History, a result of `minimize`, or a Study."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -37,6 +38,32 @@ def best_so_far(run: Any) -> np.ndarray:
             )
         return np.concatenate([best_so_far(each) for each in run])
     return np.asarray(run, float)
+
+
+def true_values(run: Any, truth: Callable[[Any], Any]) -> np.ndarray:
+    """Return the noise-free values (seeds, steps) of the recommended points of a History.
+
+    They are NaN before the first success.
+    """
+    if not isinstance(run, History):
+        raise ValueError(
+            "expected a History, which has recommended points; "
+            f"got an object of type {type(run).__name__}"
+        )
+    rows = np.asarray(run.recommended)
+    known = np.isfinite(rows).all(axis=-1)
+    values = np.full(known.shape, np.nan)
+    if known.any():
+        # A point is usually recommended many times in a row.
+        points, positions = np.unique(rows[known], axis=0, return_inverse=True)
+        found = np.asarray(jax.lax.map(truth, jnp.asarray(points)), float)
+        if found.shape != points.shape[:1]:
+            raise ValueError(
+                "expected truth to map a point (d,) to a number; "
+                f"got values of shape {found.shape[1:]}"
+            )
+        values[known] = found[positions.reshape(-1)]
+    return np.atleast_2d(values)
 
 
 def points_and_values(

@@ -123,7 +123,7 @@ def inverse_scale(
     """
     largest = sys.float_info.max / max(abs(factor), 1.0)
     n = len(y)
-    rows = Dataset._make([np.zeros((n, 1)), y[:, None], np.ones((n, 1), bool), n])
+    rows = Dataset._make([np.zeros((n, 1)), y[:, None], np.ones((n, 1), bool), n, None])
     inverse = invert_scale(OUTPUT_SCALES[name], rows, largest=largest, xp=np)
 
     def to_values(standardized: np.ndarray) -> np.ndarray:

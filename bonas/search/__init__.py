@@ -12,6 +12,10 @@ from bonas.search.host_loop import check_seed as check_seed
 from bonas.search.host_loop import make_observation as make_observation
 from bonas.search.host_loop import minimize as minimize
 from bonas.search.model_records import model_record as model_record
+from bonas.search.model_warnings import ModelProblems as ModelProblems
+from bonas.search.model_warnings import ModelWarning as ModelWarning
+from bonas.search.model_warnings import model_problems as model_problems
+from bonas.search.model_warnings import warn_about_model as warn_about_model
 from bonas.search.objectives import named_objective as named_objective
 from bonas.search.observations import SAME_POINT as SAME_POINT
 from bonas.search.observations import add_pending as add_pending
@@ -26,6 +30,7 @@ from bonas.search.random_embedding import rembo as rembo
 from bonas.search.regularized_evolution import evolution as evolution
 from bonas.search.result import Evaluation as Evaluation
 from bonas.search.result import Result as Result
+from bonas.search.run_posterior import Recommendation as Recommendation
 from bonas.search.run_posterior import RunPosterior as RunPosterior
 from bonas.search.run_posterior import posterior as posterior
 from bonas.search.runs import run as run

@@ -21,6 +21,7 @@ from bonas.search.bayesian import Bayes, bayes
 from bonas.search.checks import check_space
 from bonas.search.output_scales import OutputScale
 from bonas.spaces import Space
+from bonas.static_settings import check_counts, check_static
 from bonas.surrogates import additive, check_groupable
 
 # Candidates per group from which the ascent starts.
@@ -61,7 +62,7 @@ def add_gp_ucb(
             `size` columns by evidence (`surrogates.additive`).
         size: Columns of a learned group.
         base: The kernel of each group. Default: Matérn 5/2.
-        noise: The noise variance: a number, or a prior over it.
+        noise: See `surrogates.gp`.
         kappa: Default: √(0.2 size log 2t) at evaluation t, as in the paper's experiments.
         every: Learn groups at every `every`-th ask.
         initial: See `bonas.bayes`, as for the other arguments.
@@ -71,8 +72,10 @@ def add_gp_ucb(
     """
     check_space(space)
     check_groupable(space)
+    check_static("kappa", kappa)
     if kappa is not None and not kappa >= 0.0:
         raise ValueError(f"expected kappa to be at least 0; got {kappa}")
+    check_counts(size=size, every=every)
     size = min(size, space.dim)
     if isinstance(groups, str):
         sizes = even_sizes(space.dim, size)

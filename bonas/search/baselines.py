@@ -17,6 +17,7 @@ from scipy.spatial import KDTree
 
 from bonas.acquire import random_shift
 from bonas.acquire import sobol as sobol_points
+from bonas.search.checks import check_space
 from bonas.search.observations import (
     SAME_POINT,
     Observations,
@@ -28,6 +29,7 @@ from bonas.search.observations import (
 )
 from bonas.search.search import AskInfo, AskResult, Observation, Search, ask_info
 from bonas.spaces import Parameter, Space
+from bonas.static_settings import check_counts, check_static
 
 # The largest grid, and the largest finite space whose points are all part of the plan.
 _MAX_POINTS = 20_000
@@ -91,6 +93,7 @@ class RandomSearch(Search):
         return jnp.where(repeated, random, state.plan[row]), jnp.asarray(False)
 
     def init(self, key: PRNGKeyArray, capacity: int) -> PlanState:
+        check_static("capacity", capacity)
         draw_key, order_key = jax.random.split(key)
         plan = self.draw(draw_key, capacity)
         if self.is_exhaustive:
@@ -110,6 +113,7 @@ class RandomSearch(Search):
     def tell(self, state: PlanState, observation: Observation) -> PlanState:
         self.space.check(observation.x, "an observation's x", exists=True)
         x = jnp.asarray(observation.x, state.plan.dtype)
+        observation = observation._replace(noise=None)
         return _mark(state, add_observation(state.observations, observation), x)
 
     def grow(self, state: PlanState, fresh: PlanState) -> PlanState:
@@ -152,7 +156,7 @@ def random(space: Space, *, batch: int = 1) -> RandomSearch:
     `AskInfo.exhausted` is set. In a larger space, repeated points are skipped until twice the
     capacity has been drawn.
     """
-    check_batch(batch)
+    check_plan(space, batch=batch)
     return RandomSearch(space, batch)
 
 
@@ -161,7 +165,7 @@ def sobol(space: Space, *, batch: int = 1) -> SobolSearch:
 
     It covers the space more evenly than random points. For finite spaces see `random`.
     """
-    check_batch(batch)
+    check_plan(space, batch=batch)
     return SobolSearch(space, batch)
 
 
@@ -174,18 +178,16 @@ def grid(space: Space, *, levels: int = 5, batch: int = 1) -> GridSearch:
     stops early has a random sample of the grid; after the last point the grid starts again and
     `AskInfo.exhausted` is set.
     """
-    if levels < 1:
-        raise ValueError(f"expected levels to be at least 1; got {levels}")
-    check_batch(batch)
+    check_plan(space, levels=levels, batch=batch)
     search = GridSearch(space, batch, levels)
     search.all_points()  # raises a ValueError if the grid is too large
     return search
 
 
-def check_batch(batch: int) -> None:
-    """Raise a ValueError unless the batch size is positive."""
-    if batch < 1:
-        raise ValueError(f"expected batch to be at least 1; got {batch}")
+def check_plan(space: Space, **counts: int) -> None:
+    """Raise an error unless the space is a space and all counts are positive integers."""
+    check_space(space)
+    check_counts(**counts)
 
 
 def _mark(state: PlanState, observations: Observations, x: Array) -> PlanState:

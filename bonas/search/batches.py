@@ -7,7 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.search.objectives import Objective, evaluate_point, evaluate_points
+from bonas.search.objectives import (
+    Objective,
+    Outcome,
+    evaluate_point,
+    evaluate_points,
+)
 from bonas.search.search import AskInfo, Observation, Search
 
 Points = Float[Array, "q d"]
@@ -60,8 +65,8 @@ def take_step(
     ask_key, eval_key = jax.random.split(key)
     points, state, info = search.ask(ask_key, state)
     check_points(points, batch)
-    y, cost = evaluate(objective, eval_key, points)
-    state = tell_all(search, state, points, y if sign > 0.0 else -y, cost)
+    y, cost, noise = evaluate(objective, eval_key, points)
+    state = tell_all(search, state, points, y if sign > 0.0 else -y, cost, noise)
     each = {"info": info, "record": None if record is None else record(state, info)}
     repeated = jax.tree.map(lambda a: jnp.broadcast_to(a, (batch, *jnp.shape(a))), each)
     return state, {"x": points, "y": y, "cost": cost, **repeated}
@@ -75,28 +80,34 @@ def check_points(points: Points, q: int) -> None:
         )
 
 
-def evaluate(
-    objective: Objective, key: PRNGKeyArray, points: Points
-) -> tuple[Values, Values]:
-    """Return the values and costs of points."""
+def evaluate(objective: Objective, key: PRNGKeyArray, points: Points) -> Outcome:
+    """Return the values, costs and known noise variances of points."""
     if len(points) > 1:
         return evaluate_points(objective, key, points)
-    y, cost = evaluate_point(objective, key, points[0])
-    return y[None], cost[None]
+    outcome = evaluate_point(objective, key, points[0])
+    alone: Outcome = jax.tree.map(lambda leaf: leaf[None], outcome)
+    return alone
 
 
 def tell_all(
-    search: Search, state: Any, points: Points, values: Values, costs: Values
+    search: Search, state: Any, points: Points, *outcomes: Values | None
 ) -> Any:
-    """Tell a search the values of points in their order; return its new state."""
+    """Tell a search the outcomes of points in their order; return its new state.
 
-    def tell(state: Any, row: tuple[Array, Array, Array]) -> tuple[Any, None]:
-        x, y, cost = row
-        observation = Observation(
-            x, y, step=jnp.asarray(0), cost=cost, ok=jnp.isfinite(y)
-        )
+    Args:
+        search: The search.
+        state: Its state.
+        points: The points.
+        *outcomes: Values, costs and noise variances of the points; these are None if not known.
+    """
+
+    def tell(state: Any, row: Any) -> tuple[Any, None]:
+        x, y, cost, noise = row
+        ok = jnp.isfinite(y)
+        observation = Observation(x, y, jnp.asarray(0), cost, ok, noise)
         return search.tell(state, observation), None
 
+    rows = points, *outcomes
     if len(points) == 1:
-        return tell(state, (points[0], values[0], costs[0]))[0]
-    return jax.lax.scan(tell, state, (points, values, costs))[0]
+        return tell(state, jax.tree.map(lambda leaf: leaf[0], rows))[0]
+    return jax.lax.scan(tell, state, rows)[0]

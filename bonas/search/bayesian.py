@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, PRNGKeyArray
 
@@ -28,7 +27,13 @@ from bonas.acquire import (
     sobol,
 )
 from bonas.data import Dataset
-from bonas.search.checks import check_prediction, check_space, check_surrogate
+from bonas.search.checks import (
+    check_prediction,
+    check_settings,
+    check_space,
+    check_surrogate,
+    initial_rows,
+)
 from bonas.search.observations import (
     Observations,
     add_observation,
@@ -76,6 +81,7 @@ class Bayes(Search):
     pending: PendingStrategy
     scales: tuple[OutputScale, ...]
     failures: str
+    repeats: bool = False
 
     def init(self, key: PRNGKeyArray, capacity: int) -> BayesState:
         d = self.space.dim
@@ -130,12 +136,14 @@ class Bayes(Search):
             maximizer=self.maximizer,
             pending=self.pending,
             key=pending_key,
+            repeats=self.repeats,
         )
         chosen, memory = self.acquisition.select(pick_key, context, state.memory)
-        info = describe_ask(
-            chosen, fit, exhausted=observations.data.size >= self.space.size
-        )
-        return chosen.x, state._replace(model=fit.states, memory=memory), info
+        random = self.space.sample(key, 1)[0]
+        used = observations.pending.sum() if self.repeats else observations.data.size
+        exhausted = used >= self.space.size
+        x, info = conclude_ask(chosen, fit, context, random, exhausted=exhausted)
+        return x, state._replace(model=fit.states, memory=memory), info
 
 
 def bayes(
@@ -149,6 +157,8 @@ def bayes(
     pending: PendingStrategy = believer,
     output: str | OutputScale | tuple[str | OutputScale, ...] | None = None,
     failures: str = "worst",
+    repeats: bool = False,
+    known_noise: bool = False,
 ) -> Bayes:
     """Search a space by Bayesian optimization.
 
@@ -172,23 +182,20 @@ def bayes(
             surrogate with evidence, such as a GP, else plain.
         failures: "worst" imputes the worst observed value at failed points; "model" learns where
             evaluations fail.
+        repeats: Whether points may be proposed again, except those that are pending, as for noisy
+            objectives on finite spaces. A failed point may be, too. On continuous parameters,
+            the search proposes nearby points rather than the same.
+        known_noise: Whether the variance of the noise is known for each observation, as in
+            `Observation(x, y, noise=variance)`. It is added to the noise of the model, which
+            describes the rest, such as `surrogates.gp(noise=0.0)` if there is none.
 
     Returns:
         A search for `bonas.run`, `bonas.run_many`, `bonas.minimize` or `bonas.Study`.
     """
     check_space(space)
-    if failures not in ("worst", "model"):
-        raise ValueError(
-            f'expected failures to be "worst" or "model"; got {failures!r}'
-        )
-    design = initial if isinstance(initial, int) else _initial_rows(space, initial)
-    k = design if isinstance(design, int) else len(design)
-    if min(k, batch) < 1:
-        raise ValueError(
-            f"expected initial and batch to be at least 1; got {k} and {batch}"
-        )
+    design = initial if isinstance(initial, int) else initial_rows(space, initial)
     model = gp_surrogate() if surrogate is None else surrogate
-    check_surrogate(model)
+    check_surrogate(model, known_noise)
     model = model.adapt(space)
     scored = (
         feasible(acquisition) if failures == "model" else as_acquisition(acquisition)
@@ -197,15 +204,11 @@ def bayes(
         maximizer = (
             enumeration(space) if space.size <= _ENUMERABLE else gradient_ascent(space)
         )
-    if not isinstance(maximizer, Maximizer):
-        raise ValueError(
-            f"expected a maximizer, such as acquire.gradient_ascent(space); got {maximizer!r}"
-        )
-    if not callable(pending):
-        raise ValueError(
-            f"expected pending to be a function, such as acquire.believer; got {pending!r}"
-        )
-    return Bayes(
+    check_settings(design, batch, scored, maximizer, pending, failures)
+    kind = Bayes
+    if known_noise:
+        from bonas.search.known_noise import KnownNoiseBayes as kind
+    return kind(
         space=space,
         surrogate=model,
         acquisition=scored.adapt(space),
@@ -215,6 +218,7 @@ def bayes(
         pending=pending,
         scales=resolve_scales(output, model),
         failures=failures,
+        repeats=repeats,
     )
 
 
@@ -233,6 +237,7 @@ def make_context(
     maximizer: Maximizer,
     pending: PendingStrategy,
     key: PRNGKeyArray,
+    repeats: bool = False,
 ) -> Context:
     """Return the context of an acquisition: the fit, the incumbent and the maximizer."""
     data = fit.data
@@ -248,38 +253,51 @@ def make_context(
         observations.pending.any(), assume_pending, lambda: fit.state
     )
     valid = data.mask[:, 0] | observations.pending
-    means = jnp.where(valid[None, :], model.predict(fantasy, data.x).mean, jnp.inf)
+    means = model.predict(fantasy, data.x).mean
+    finite = (jnp.isfinite(means) | ~valid[None, :]).all()
+    means = jnp.where(valid[None, :], means, jnp.inf)
     goodness, rows = jax.lax.top_k(-means.mean(axis=0), min(_INCUMBENTS, len(valid)))
     around = data.x[jnp.where(jnp.isfinite(goodness), rows, rows[0])]
-    in_use = jnp.arange(len(valid)) < data.size
+    used = observations.pending if repeats else jnp.arange(len(valid)) < data.size
     return Context(
         model=model,
         model_state=fit.state,
         fantasy_state=fantasy,
+        finite=finite,
         best=means.min(axis=1),
         data=data,
         pending=observations.pending,
         failed=observations.failed,
         cost=observations.cost,
         maximize=lambda key, score: maximizer.maximize(
-            key, score, around, data.x, in_use
+            key, score, around, data.x, used
         ),
         candidates=lambda key: maximizer.candidates(key, around),
-        choose=lambda points, scores: choose(points, scores, data.x, in_use),
+        choose=lambda points, scores: choose(points, scores, data.x, used),
     )
 
 
-def describe_ask(chosen: Selection, fit: ScaledFit, *, exhausted: ArrayLike) -> AskInfo:
-    """Return the report of an ask from the selected point and the fit."""
-    return ask_info(
-        chosen.x,
+def conclude_ask(
+    chosen: Selection,
+    fit: ScaledFit,
+    context: Context,
+    random: Array,
+    *,
+    exhausted: ArrayLike,
+) -> tuple[Array, AskInfo]:
+    """Return the selected point, or a random one if the model is not finite, and the report."""
+    x = jnp.where(context.finite, chosen.x, random)
+    fallback = jnp.where(fit.info.finite, 0, 2)
+    return x, ask_info(
+        x,
         acquisition=chosen.score,
         flat=chosen.flat,
         jitter=fit.info.jitter,
         converged=fit.info.converged,
         duplicates=chosen.duplicates,
         exhausted=exhausted,
-        fallback=jnp.where(fit.info.finite, 0, 2),
+        random=~context.finite,
+        fallback=jnp.where(context.finite, fallback, 4),
         output=fit.scale,
     )
 
@@ -290,14 +308,3 @@ def impute_failures(observations: Observations) -> Dataset:
     failed = observations.failed[:, None]
     worst = jnp.max(jnp.where(data.mask, data.y, -jnp.inf))
     return data._replace(y=jnp.where(failed, worst, data.y), mask=data.mask | failed)
-
-
-def _initial_rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], ...]:
-    """Check initial points and return them as tuples, which are hashable."""
-    points = np.asarray(initial)
-    if points.ndim != 2 or points.shape[1] != space.dim:
-        raise ValueError(
-            f"expected initial points of shape (k, {space.dim}); got {points.shape}"
-        )
-    space.check(points, "initial point", exists=True)
-    return tuple(map(tuple, points.tolist()))

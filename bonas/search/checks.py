@@ -1,16 +1,26 @@
 """Check the arguments of searches."""
 
 import math
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 
-from bonas.acquire import check_hashable
+from bonas.acquire import (
+    Acquisition,
+    JointEI,
+    Maximizer,
+    check_hashable,
+    check_pending,
+)
 from bonas.configuration import warn_about_single_precision
 from bonas.gp import Kernel, Prediction
 from bonas.search.search import Search
 from bonas.spaces import Parameter, Space, TableSpace
+from bonas.static_settings import check_counts, check_static
 from bonas.surrogates import Surrogate
 
 
@@ -70,6 +80,17 @@ def check_box(space: Space, reason: str) -> None:
 
 
 def check_key(key: Any) -> None:
+    """Raise a ValueError unless the argument is one random key."""
+    check_keys(key)
+    is_typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    if key.ndim != (0 if is_typed else 1):
+        raise ValueError(
+            f"expected one key, such as jax.random.key(0); got keys of shape {key.shape}. For one "
+            "run per key, use bonas.run_many"
+        )
+
+
+def check_keys(key: Any) -> None:
     """Raise a ValueError unless the argument is a random key or an array of keys."""
     dtype = getattr(key, "dtype", None)
     if dtype is None or not (
@@ -80,8 +101,8 @@ def check_key(key: Any) -> None:
         )
 
 
-def check_surrogate(surrogate: Any) -> None:
-    """Raise a ValueError unless the argument is a surrogate."""
+def check_surrogate(surrogate: Any, known_noise: bool = False) -> None:
+    """Raise a ValueError unless the argument is a surrogate that can use known noise if needed."""
     if isinstance(surrogate, Kernel):
         raise ValueError(
             "expected a surrogate; got a kernel: use surrogates.gp(kernel)"
@@ -91,6 +112,63 @@ def check_surrogate(surrogate: Any) -> None:
             f"expected a surrogate, such as surrogates.gp(); got {_describe(surrogate)}"
         )
     check_hashable(surrogate, type(surrogate).__name__)
+    if known_noise and not surrogate.uses_known_noise:
+        raise ValueError(
+            f"{type(surrogate).__name__} cannot use the noise of each observation; expected a "
+            "Gaussian process with known_noise=True, such as surrogates.gp()"
+        )
+
+
+def check_settings(
+    initial: Any,
+    batch: int,
+    acquisition: Acquisition,
+    maximizer: Any,
+    pending: Any,
+    failures: Any,
+) -> None:
+    """Raise a ValueError unless the settings of a Bayesian search are valid."""
+    k = initial if isinstance(initial, int) else len(initial)
+    check_counts(initial=k, batch=batch)
+    if not isinstance(maximizer, Maximizer):
+        raise ValueError(
+            f"expected a maximizer, such as acquire.gradient_ascent(space); got {maximizer!r}"
+        )
+    check_pending(pending)
+    if failures not in ("worst", "model"):
+        raise ValueError(
+            f'expected failures to be "worst" or "model"; got {failures!r}'
+        )
+    planned = _points_planned_together(acquisition) - {batch}
+    if batch > 1 and planned:
+        raise ValueError(
+            f"expected the acquisition to plan batches of {batch} points, the batch of the search; "
+            f"got one of {planned.pop()}: use acquire.joint_ei({batch}), or another batch"
+        )
+
+
+def _points_planned_together(acquisition: Any) -> set[int]:
+    """Return the batch sizes of an acquisition and of those that it combines."""
+    if isinstance(acquisition, tuple):
+        return set().union(*map(_points_planned_together, acquisition))
+    if not isinstance(acquisition, Acquisition) or not is_dataclass(acquisition):
+        return set()
+    if isinstance(acquisition, JointEI):
+        return {acquisition.batch}
+    parts = (getattr(acquisition, field.name) for field in fields(acquisition))
+    return set().union(*map(_points_planned_together, parts))
+
+
+def initial_rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], ...]:
+    """Check initial points and return them as tuples, which are hashable."""
+    check_static("initial", initial)
+    points = np.asarray(initial)
+    if points.ndim != 2 or points.shape[1] != space.dim:
+        raise ValueError(
+            f"expected initial points of shape (k, {space.dim}); got {points.shape}"
+        )
+    space.check(points, "initial point", exists=True)
+    return tuple(map(tuple, points.tolist()))
 
 
 def check_fitted(old: Any, new: Any) -> None:

@@ -50,6 +50,21 @@ class History(NamedTuple):
         return lowest if self.sign is None else self.sign * lowest
 
     @property
+    def recommended(self) -> Float[Array, "*runs steps d"]:
+        """The evaluated point with the best posterior mean after each evaluation.
+
+        Noise does not improve the posterior mean, unlike the best value. The points are NaN before
+        the first success. They require `run(..., record=bonas.search.model_record(search))`; see
+        also `bonas.search.posterior(search, history).recommend()`.
+        """
+        return self._recorded("incumbent_x")
+
+    @property
+    def recommended_value(self) -> Float[Array, "*runs steps"]:
+        """The posterior mean at each of the `recommended` points, in units of the objective."""
+        return self._recorded("incumbent")
+
+    @property
     def losses(self) -> Float[Array, "*runs steps"]:
         """The minimized values, which are negated if the values were maximized."""
         return self.y if self.sign is None else self.sign[..., None] * self.y
@@ -104,6 +119,25 @@ class History(NamedTuple):
         """
         rows = jnp.take_along_axis(self.x, self.best_index[..., None, None], axis=-2)
         return _decode(space, rows[..., 0, :], jnp.isfinite(self.best_value))
+
+    def recommended_config(self, space: Space) -> Any:
+        """Return the configuration recommended at the end; None if every evaluation failed.
+
+        For several runs, return a list with one configuration or None per run.
+        """
+        rows = self.recommended[..., -1, :]
+        return _decode(space, rows, jnp.isfinite(rows).all(axis=-1))
+
+    def _recorded(self, name: str) -> Array:
+        """Return an entry of the record of `model_record`."""
+        if not isinstance(self.record, dict) or name not in self.record:
+            raise ValueError(
+                "this history has no recommended points: pass record=bonas.search.model_record("
+                "search) to run or run_many, or use bonas.search.posterior(search, history)"
+                ".recommend() for the point at the end"
+            )
+        entry: Array = self.record[name]
+        return entry
 
     def _losses(self) -> Array:
         """Return the values to minimize, infinite where the evaluation failed."""

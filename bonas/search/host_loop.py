@@ -8,20 +8,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from bonas.search.batches import check_points, points_per_ask
 from bonas.search.bayesian import bayes
 from bonas.search.checks import check_search
-from bonas.search.objectives import direction_sign
+from bonas.search.model_warnings import warn_about_model
+from bonas.search.objectives import direction_sign, split_outcome
 from bonas.search.progress import progress_bar
 from bonas.search.result import Evaluation, Result, best_of, make_result
 from bonas.search.search import AskInfo, Observation, Search
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 
 
 def minimize(
-    objective: Callable[[dict[str, Any]], float],
+    objective: Callable[[dict[str, Any]], Any],
     space: Space,
     *,
     trials: int = 50,
@@ -36,7 +39,9 @@ def minimize(
     Ctrl-C stops the search and returns the result so far.
 
     Args:
-        objective: A Python function of a configuration that returns a number.
+        objective: A Python function of a configuration that returns a number, (value, cost) or
+            (value, cost, variance of the noise of the value). The default cost is the time in
+            seconds; the noise is for a search with `known_noise=True`.
         space: The space to search.
         trials: The number of evaluations.
         seed: The random seed of the search, an integer from 0 to 2^63 - 1.
@@ -51,8 +56,7 @@ def minimize(
         raise ValueError(
             f"expected a Space; pass a search as search=; got a {type(space).__name__}"
         )
-    if trials < 1:
-        raise ValueError(f"expected trials to be at least 1; got {trials}")
+    check_counts(trials=trials)
     chosen = bayes(space) if search is None else search
     check_search(chosen)
     if chosen.space != space:
@@ -83,6 +87,8 @@ def minimize(
         except KeyboardInterrupt:
             if not evaluations:
                 raise
+    infos = [evaluation.info for evaluation in evaluations]
+    warn_about_model(jax.tree.map(lambda *leaves: np.array(leaves), *infos))
     return make_result(evaluations, state, direction)
 
 
@@ -98,16 +104,23 @@ def check_seed(seed: Any) -> int:
 
 
 def _evaluate(
-    objective: Callable[[dict[str, Any]], float],
+    objective: Callable[[dict[str, Any]], Any],
     config: dict[str, Any],
     info: AskInfo,
     catch: tuple[type[Exception], ...],
 ) -> Evaluation:
     start = time.perf_counter()
     value = float("nan")
+    cost = noise = None
     error = ""
     try:
-        value = _to_float(objective(dict(config)))
+        value, *rest = split_outcome(objective(dict(config)))
+        value = _to_float(value)
+        cost, noise = (None if each is None else _to_float(each) for each in rest)
+        if cost is not None and not 0.0 <= cost < math.inf:
+            raise ValueError(
+                f"the cost of an evaluation must be finite and not negative; got {cost}"
+            )
     except BaseException as problem:
         if not _is_caught(problem, catch):
             raise
@@ -117,7 +130,8 @@ def _evaluate(
         is_too_large = math.isfinite(value)
         error = f"the value was {value}" + f", too large for {dtype}" * is_too_large
         value = float("nan")
-    return Evaluation(config, value, time.perf_counter() - start, error, info)
+    seconds = time.perf_counter() - start
+    return Evaluation(config, value, seconds, error, info, cost, noise)
 
 
 def _is_caught(problem: BaseException, catch: tuple[type[Exception], ...]) -> bool:
@@ -139,9 +153,13 @@ def _to_float(value: Any) -> float:
 
 
 def _observation(x: Array, evaluation: Evaluation, sign: float) -> Observation:
-    return make_observation(
-        x, sign * evaluation.value, evaluation.seconds, ok=not evaluation.error
+    cost = evaluation.seconds if evaluation.cost is None else evaluation.cost
+    observation = make_observation(
+        x, sign * evaluation.value, cost, ok=not evaluation.error
     )
+    if evaluation.noise is None:
+        return observation
+    return observation._replace(noise=jnp.asarray(evaluation.noise, x.dtype))
 
 
 def make_observation(x: Array, value: float, cost: float, *, ok: bool) -> Observation:

@@ -1,6 +1,6 @@
 """Record the state of the model after each ask."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from bonas.search.bayesian import Bayes, BayesState, impute_failures
 from bonas.search.objectives import direction_sign
-from bonas.search.run_posterior import RunPosterior, scale_all
+from bonas.search.run_posterior import RunPosterior, lowest_mean, scale_all
+from bonas.search.run_posterior import posterior as fit_posterior
 from bonas.search.search import AskInfo
 from bonas.surrogates import FitInfo, hyperparameters
 
@@ -18,47 +19,43 @@ class ModelRecord:
     """A record of the model of a search; see `model_record`."""
 
     search: Bayes
-    direction: str
+    direction: str | None
 
-    def __call__(self, state: BayesState, info: AskInfo) -> dict[str, Any]:
-        search = self.search
-        model = search.surrogate
-        observations = state.observations
-        data = observations.data
-        if search.failures == "worst":
-            data = impute_failures(observations)
-        scaled, mean, std, _ = scale_all(search, data)
-        chosen, mean, std, last = jax.tree.map(
-            lambda leaf: leaf[info.output], (scaled, mean, std, state.model)
-        )
-        if model.has_evidence:
-            fitted, fit = model.refresh(chosen, last)
+    def with_direction(self, direction: str) -> "ModelRecord":
+        """Return the record for a run in this direction."""
+        if self.direction not in (None, direction):
+            raise ValueError(
+                f'expected model_record(search, direction="{direction}"), the direction of the '
+                f"run, or no direction; got {self.direction!r}"
+            )
+        return replace(self, direction=direction)
+
+    def __call__(self, state: Any, info: AskInfo) -> dict[str, Any]:
+        if self.direction is None:
+            raise ValueError(
+                "the direction of the run is unknown: pass model_record(search) to run(record=) "
+                'itself, or pass model_record(search, direction="minimize") or "maximize" if '
+                "another function calls it"
+            )
+        model = self.search.surrogate
+        if isinstance(state, BayesState):
+            posterior = _current_posterior(self.search, state, info, self.direction)
         else:
-            nothing = jnp.asarray(jnp.nan, mean.dtype)
-            fitted = model.update(chosen, last)
-            fit = FitInfo(nothing, jnp.asarray(True), jnp.asarray(True), nothing)
-        sign = jnp.asarray(direction_sign(self.direction), mean.dtype)
-        posterior = RunPosterior(
-            search, data, info.output, mean, std, fitted, sign, fit
-        )
-        evaluated = observations.data.mask[:, 0]
-        means = model.predict(fitted, chosen.x).mean.mean(axis=0)
-        best = jnp.argmin(jnp.where(evaluated, means, jnp.inf))
+            posterior = fit_posterior(self.search, state, direction=self.direction)
         averages = jax.tree.map(
-            lambda leaf: leaf.mean(axis=0), hyperparameters(model, fitted)
+            lambda leaf: leaf.mean(axis=0), hyperparameters(model, posterior.state)
         )
-        any_evaluated = evaluated.any()
+        x, mean = lowest_mean(posterior)
+        exists = jnp.isfinite(mean)
         return {
             "hyperparameters": averages,
-            "log_density": fit.log_density,
-            "incumbent": jnp.where(
-                any_evaluated, posterior.values(means[best]), jnp.nan
-            ),
-            "incumbent_x": jnp.where(any_evaluated, chosen.x[best], jnp.nan),
+            "log_density": posterior.info.log_density,
+            "incumbent": jnp.where(exists, posterior.values(mean), jnp.nan),
+            "incumbent_x": x,
         }
 
 
-def model_record(search: Bayes, *, direction: str = "minimize") -> ModelRecord:
+def model_record(search: Bayes, *, direction: str | None = None) -> ModelRecord:
     """Return a recorder of the model of a Bayesian search, for `run(record=...)`.
 
     Every step records a dict with these entries, about the model given all values so far and with
@@ -68,17 +65,54 @@ def model_record(search: Bayes, *, direction: str = "minimize") -> ModelRecord:
       such as `["kernel"]["lengthscale"]`; empty for other surrogates.
     - `log_density`: the log density of the hyperparameters and the standardized values; NaN for a
       surrogate without one.
-    - `incumbent`: the lowest posterior mean at an evaluated point, in the units of the objective,
-      and `incumbent_x` (d,), this point. They are less noisy than the best value.
+    - `incumbent`: the lowest posterior mean at an evaluated point, in the units of the objective
+      (the highest if values are maximized), and `incumbent_x` (d,), this point, which the search
+      recommends: `History.recommended_value` and `History.recommended`. Noise does not improve
+      them, unlike the best value.
 
     Args:
-        search: The search that is run.
-        direction: The direction of the run.
+        search: The search that is run. To record another search, such as random search, pass a
+            Bayesian search of the same space: its model is fitted to all values at every step.
+        direction: Default: the direction of the run. Required only if another function calls the
+            recorder.
     """
     if not isinstance(search, Bayes):
         raise ValueError(
             "expected a Bayesian search, such as bonas.bayes(space); got "
             f"{type(search).__name__}, which has no model to record"
         )
-    direction_sign(direction)
+    if direction is not None:
+        direction_sign(direction)
     return ModelRecord(search, direction)
+
+
+def _current_posterior(
+    search: Bayes, state: BayesState, info: AskInfo, direction: str
+) -> RunPosterior:
+    """Condition the model on all values so far, with the hyperparameters of the last ask."""
+    model = search.surrogate
+    observations = state.observations
+    data = observations.data
+    if search.failures == "worst":
+        data = impute_failures(observations)
+    scaled, mean, std, _ = scale_all(search, data)
+    chosen, mean, std, last = jax.tree.map(
+        lambda leaf: leaf[info.output], (scaled, mean, std, state.model)
+    )
+    if model.has_evidence:
+        fitted, fit = model.refresh(chosen, last)
+    else:
+        nothing = jnp.asarray(jnp.nan, mean.dtype)
+        fitted = model.update(chosen, last)
+        fit = FitInfo(nothing, jnp.asarray(True), jnp.asarray(True), nothing)
+    return RunPosterior(
+        search,
+        data,
+        info.output,
+        mean,
+        std,
+        fitted,
+        jnp.asarray(direction_sign(direction), mean.dtype),
+        fit,
+        observations.data.mask[:, 0],
+    )

@@ -11,9 +11,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.spaces import Space
 
-# Maps a key and a point (d,), or a key and named parameters, to a value (), or to a value and a
-# cost.
+# Maps a key and a point (d,), or a key and named parameters, to a value (), to a value and a cost,
+# or to a value, a cost and the variance of the value's noise.
 Objective = Callable[..., Any]
+# Values, costs and noise variances of one or several evaluations; None if the noise is not known.
+Outcome = tuple[Array, Array, Array | None]
 # Factors that convert values to values to minimize.
 DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
 # Name of the argument that receives the active parameters.
@@ -117,33 +119,58 @@ def direction_sign(direction: str) -> float:
     return DIRECTIONS[direction]
 
 
-def evaluate_point(
-    objective: Objective, key: PRNGKeyArray, x: Array
-) -> tuple[Array, Array]:
-    """Return the value and the cost at a point."""
-    outcome = objective(key, x)
-    value, cost = outcome if isinstance(outcome, tuple) else (outcome, 1.0)
+def bind_direction(record: Any, direction: str) -> Any:
+    """Return the recorder of a run for its direction.
+
+    A recorder whose values depend on the direction has a method `with_direction`.
+    """
+    bind = getattr(record, "with_direction", None)
+    return record if bind is None else bind(direction)
+
+
+def evaluate_point(objective: Objective, key: PRNGKeyArray, x: Array) -> Outcome:
+    """Return the value, the cost and the known noise variance at a point."""
+    value, cost, noise = split_outcome(objective(key, x))
     value = jnp.asarray(value, x.dtype)
-    cost = jnp.asarray(cost, x.dtype)
-    if value.shape != () or cost.shape != ():
+    cost = jnp.asarray(1.0 if cost is None else cost, x.dtype)
+    noise = None if noise is None else jnp.asarray(noise, x.dtype)
+    found = value, cost, noise
+    shapes = [leaf.shape for leaf in jax.tree.leaves(found)]
+    if any(shapes):
         raise ValueError(
-            "expected the objective to return one number, or a value and its cost; "
-            f"got shapes {value.shape} and {cost.shape}"
+            "expected the objective to return one number, or a value, its cost and possibly the "
+            f"variance of its noise; got shapes {', '.join(map(str, shapes))}"
         )
-    return value, cost
+    return found
+
+
+def split_outcome(outcome: Any) -> tuple[Any, Any, Any]:
+    """Return the value, the cost and the noise variance that an objective returned.
+
+    Cost and noise are None if they were not returned.
+    """
+    if not isinstance(outcome, tuple):
+        return outcome, None, None
+    if len(outcome) not in (2, 3):
+        raise ValueError(
+            "expected the objective to return a value, (value, cost) or (value, cost, noise "
+            f"variance); got a tuple of {len(outcome)}"
+        )
+    value, cost, noise = (*outcome, None)[:3]
+    return value, cost, noise
 
 
 def evaluate_points(
     objective: Objective, key: PRNGKeyArray, points: Float[Array, "q d"]
-) -> tuple[Float[Array, " q"], Float[Array, " q"]]:
-    """Return the values and costs of points, in sequence on a CPU and in parallel elsewhere."""
+) -> Outcome:
+    """Return the outcomes at points, in sequence on a CPU and in parallel elsewhere."""
 
-    def evaluate(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+    def evaluate(pair: tuple[Array, Array]) -> Outcome:
         return evaluate_point(objective, *pair)
 
     pairs = jax.random.split(key, len(points)), points
     on_cpu = jax.default_backend() == "cpu"
-    values: tuple[Array, Array] = (
+    values: Outcome = (
         jax.lax.map(evaluate, pairs) if on_cpu else jax.vmap(evaluate)(pairs)
     )
     return values

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, append, empty
 from bonas.search.search import AskInfo, AskResult, Observation, merge_infos
+from bonas.static_settings import check_static
 
 # Two rows are the same point if no column differs by more. This is above the rounding error of
 # float32 in decoding and encoding a point, and below the step of an integer with 100,000 values.
@@ -27,6 +28,7 @@ class Observations(NamedTuple):
 
 def empty_observations(capacity: int, d: int) -> Observations:
     """Return observations without points, with space for `capacity` points of d columns."""
+    check_static("capacity", capacity)
     false = jnp.zeros(capacity, bool)
     return Observations(empty(capacity, d), false, false, jnp.zeros(capacity))
 
@@ -59,6 +61,11 @@ def add_observation(
     An observation has failed if it is not ok or its value is not finite; its row stays masked. Each
     pending row takes one observation. For a new point beyond the capacity see `add_pending`.
     """
+    if observation.noise is not None:
+        raise ValueError(
+            "this search does not use the noise of observations: use bayes(known_noise=True), or "
+            "do not pass a noise variance"
+        )
     data = observations.data
     x, y = point_and_value(observation, data)
     gap = jnp.where(observations.pending, max_difference(data.x, x), jnp.inf)
@@ -72,7 +79,7 @@ def add_observation(
         return column.at[row].set(value, mode="drop")
 
     return Observations(
-        data=Dataset(
+        data=data._replace(
             x=write(data.x, x),
             y=write(data.y, jnp.where(ok, y, 0.0)),
             mask=write(data.mask, ok),

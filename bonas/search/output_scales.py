@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, standardize_in_range
-from bonas.extreme_values import into_range
+from bonas.extreme_values import divide_positive, into_range
 from bonas.search.checks import check_fitted
 from bonas.surrogates import FitInfo, Surrogate
 
@@ -84,6 +84,8 @@ def resolve_scales(
                 f"output must be one of {', '.join(OUTPUT_SCALES)}, a function of a "
                 f"Dataset, or a tuple of these; got {one!r}"
             )
+    if not several:
+        raise ValueError("output must have at least one scale; got ()")
     if len(several) > 1 and not model.has_evidence:
         raise ValueError(
             "this surrogate has no evidence to compare output scales; pass a single output scale"
@@ -106,8 +108,8 @@ def fit_scales(
     asks old.
     """
     k = len(scales)
-    scaled, log_slopes = zip(
-        *(_standardize_on(scale, data) for scale in scales), strict=True
+    scaled, _, _, log_slopes = zip(
+        *(standardize_on(scale, data) for scale in scales), strict=True
     )
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *scaled)
     order = (data.size + jnp.arange(k)) % k  # the first is fitted
@@ -123,17 +125,27 @@ def fit_scales(
         others = jax.vmap(model.refresh)(*rest)
         fits = jax.tree.map(lambda a, b: jnp.concatenate([a, b])[inverse], fits, others)
     states, infos = fits
-    density = infos.log_density + jnp.stack(log_slopes)
-    best = jnp.argmax(jnp.where(jnp.isnan(density), -jnp.inf, density))
+    evidence = infos.log_density + jnp.stack(log_slopes)
+    best = jnp.argmax(jnp.where(jnp.isnan(evidence), -jnp.inf, evidence))
+    # only one scale was fitted, so this is the fit that converged or not
+    converged = info.converged
     data, fitted, info = jax.tree.map(lambda leaf: leaf[best], (stacked, states, infos))
+    info = info._replace(converged=converged)
     return ScaledFit(data, fitted, info, best, states)
 
 
-def _standardize_on(scale: OutputScale, data: Dataset) -> tuple[Dataset, Array]:
-    """Return standardized values on a scale and the sum of log derivatives."""
+def standardize_on(
+    scale: OutputScale, data: Dataset
+) -> tuple[Dataset, Array, Array, Array]:
+    """Return standardized values on a scale, their mean and deviation, and log derivatives."""
     warped, log_slope = scale(data)
+    if data.noise is not None:
+        from bonas.search.known_noise import scale_noise
+
+        warped = scale_noise(scale, data, warped)
     warped, factor = into_range(warped)
-    standardized, _, std = standardize_in_range(warped)
+    standardized, mean, std = standardize_in_range(warped)
     # not the logarithm of std / factor, which rounds otherwise where the factor is 1
     log_std = jnp.log(std) - jnp.log(factor)
-    return standardized, log_slope - warped.mask.sum() * log_std
+    log_slope = log_slope - warped.mask.sum() * log_std
+    return standardized, mean / factor, divide_positive(std, factor), log_slope

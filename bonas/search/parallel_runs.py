@@ -10,13 +10,15 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array
 
 from bonas.search.batches import Record
-from bonas.search.checks import check_key, check_search
+from bonas.search.checks import check_keys, check_search
 from bonas.search.history import History
+from bonas.search.model_warnings import warn_about_model
 from bonas.search.objectives import Objective
 from bonas.search.progress import progress_bar
 from bonas.search.runs import run
 from bonas.search.search import Search
 from bonas.search.start_states import Known, read_known
+from bonas.static_settings import check_counts
 
 # The number of steps of the progress bar.
 _PARTS = 20
@@ -51,7 +53,8 @@ def run_many(
         progress: Whether to run in about twenty parts and show a progress bar.
     """
     check_search(search)
-    check_key(keys)
+    check_counts(steps=steps)
+    check_keys(keys)
     if keys.ndim != 1 or not keys.size:
         raise ValueError(
             f"expected keys of shape (k,), as from jax.random.split(key, k); got {keys.shape}"
@@ -76,6 +79,7 @@ def run_many(
     if not progress:
         first = jax.tree.map(lambda leaf: leaf[0], padded)
         history: History = jax.tree.map(lambda leaf: leaf[:n], run_part(first))
+        warn_about_model(history.info)
         return history
     parts = []
     with progress_bar(n, unit="runs") as update:
@@ -86,6 +90,7 @@ def run_many(
     histories: History = jax.tree.map(
         lambda *leaves: jnp.concatenate(leaves)[:n], *parts
     )
+    warn_about_model(histories.info)
     return histories
 
 

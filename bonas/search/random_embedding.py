@@ -32,7 +32,7 @@ from bonas.acquire import (
 from bonas.data import Dataset
 from bonas.gp import Prediction, priors
 from bonas.search.bayesian import (
-    describe_ask,
+    conclude_ask,
     design_point,
     impute_failures,
     make_context,
@@ -49,6 +49,7 @@ from bonas.search.output_scales import OutputScale, fit_scales, resolve_scales
 from bonas.search.repeated_points import are_observed, is_observed
 from bonas.search.search import AskResult, Observation, Search
 from bonas.spaces import Space
+from bonas.static_settings import check_counts, check_static
 from bonas.surrogates import FitInfo, Surrogate, replicate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -85,6 +86,7 @@ class RandomEmbedding(Search):
     scales: tuple[OutputScale, ...]
 
     def init(self, key: PRNGKeyArray, capacity: int) -> EmbeddedState:
+        check_static("capacity", capacity)
         matrix_key, design_key = jax.random.split(key)
         k = self.embeddings
         each = -(-capacity // k)
@@ -159,14 +161,15 @@ class RandomEmbedding(Search):
         )
         context = _skip_observed(context, state.observations, self.space, matrix)
         chosen, memory = self.acquisition.select(pick_key, context, memory)
+        random = jax.random.uniform(key, (self.dim,))
         exhausted = state.observations.data.size >= self.space.size
-        info = describe_ask(chosen, fit, exhausted=exhausted)
+        y, info = conclude_ask(chosen, fit, context, random, exhausted=exhausted)
         model_states, memories = jax.tree.map(
             lambda every, one: every.at[turn].set(one),
             (state.model, state.memory),
             (fit.states, memory),
         )
-        return chosen.x, state._replace(model=model_states, memory=memories), info
+        return y, state._replace(model=model_states, memory=memories), info
 
 
 def rembo(
@@ -202,17 +205,14 @@ def rembo(
         output: The scale on which values are modeled; see `bonas.bayes`.
     """
     check_box(space, "an embedding is a subspace of a box")
+    check_counts(embeddings=embeddings, initial=initial, batch=batch)
+    check_static("dim", dim)
     if not 1 <= dim <= space.dim:
         raise ValueError(
             f"expected dim, the columns of an embedding, between 1 and {space.dim}; got {dim}"
         )
     if kernel not in KERNELS:
         raise ValueError(f'expected kernel to be "low" or "high"; got {kernel!r}')
-    if min(embeddings, initial, batch) < 1:
-        raise ValueError(
-            "expected embeddings, initial and batch to be at least 1; "
-            f"got {embeddings}, {initial} and {batch}"
-        )
     model = surrogate
     if model is None:
         shared = gaussian.matern52(one_lengthscale)
@@ -334,6 +334,7 @@ def _embedding_rows(state: EmbeddedState, turn: Array) -> Observations:
         y=every(observations.data.y),
         mask=every(observations.data.mask) & inside[:, None],
         size=(observations.data.size - turn + k - 1) // k,
+        noise=jax.tree.map(every, observations.data.noise),
     )
     return Observations(
         data=data,

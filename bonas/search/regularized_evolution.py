@@ -13,10 +13,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset
-from bonas.search.baselines import PlanState, RandomSearch, check_batch
+from bonas.search.baselines import PlanState, RandomSearch, check_plan
 from bonas.search.repeated_points import are_observed
 from bonas.search.search import AskInfo, ask_info
 from bonas.spaces import Parameter, Space, TableSpace
+from bonas.static_settings import check_static
 
 # Number of children per ask; the first new one is proposed.
 _CHILDREN = 16
@@ -138,12 +139,10 @@ def evolution(
         step: The standard deviation of a step, as a fraction of the range.
         batch: Points per ask.
     """
-    if population < 1 or tournament < 1 or not 0.0 < step < math.inf:
-        raise ValueError(
-            "expected population, tournament and step to be positive; "
-            f"got {population}, {tournament} and {step}"
-        )
-    check_batch(batch)
+    check_plan(space, population=population, tournament=tournament, batch=batch)
+    check_static("step", step)
+    if not 0.0 < step < math.inf:
+        raise ValueError(f"expected step to be a positive number; got {step}")
     return Evolution(space, batch, population, tournament, step)
 
 

@@ -17,6 +17,9 @@ class Evaluation(NamedTuple):
     seconds: float
     error: str  # why it failed; empty if it did not
     info: AskInfo  # how the point was chosen
+    # what the objective returned besides its value
+    cost: float | None = None
+    noise: float | None = None  # the variance of the noise of the value
 
 
 class Result(NamedTuple):

@@ -1,5 +1,6 @@
 """Query the model after a run: predictions and draws in the units of the objective."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from jax.scipy.special import ndtri
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.data import Dataset, standardize
+from bonas.data import Dataset
 from bonas.extreme_values import range_factor
 from bonas.gp import Prediction
 from bonas.search.bayesian import Bayes, impute_failures
@@ -22,9 +23,11 @@ from bonas.search.observations import (
     add_observation,
     empty_observations,
 )
+from bonas.search.output_scales import standardize_on
 from bonas.search.result import Result
 from bonas.search.scale_inverses import invert_scale
 from bonas.search.search import Observation
+from bonas.spaces import Space
 from bonas.surrogates import FitInfo, replicate
 
 # Fits in sequence, each starting from the last, so that the hyperparameters reach an optimum.
@@ -34,6 +37,20 @@ _FITS = 5
 _NODES = np.arange(-10.0, 30.0, 0.05)
 # Each halves the interval of a quantile.
 _HALVINGS = 60
+
+
+class Recommendation(NamedTuple):
+    """The evaluated point with the lowest posterior mean, or highest if values were maximized."""
+
+    x: Array  # (d,) the point
+    mean: Array  # () of the objective at the point, without its noise
+    std: Array  # () likewise
+    space: Space
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration of the point."""
+        return self.space.decode(self.x)
 
 
 class RunPosterior(NamedTuple):
@@ -50,6 +67,7 @@ class RunPosterior(NamedTuple):
     state: Any  # the fitted state of the surrogate
     sign: Array  # () −1 if the values were maximized
     info: FitInfo  # of the last fit
+    evaluated: Array  # (n,) bool: rows of data that are successful evaluations
 
     def predict(self, x: Any) -> Prediction:
         """Return mean (m,) and standard deviation (m,) of the objective, without its noise.
@@ -59,6 +77,23 @@ class RunPosterior(NamedTuple):
         """
         found: Prediction = _predict(self, _points(self, x))
         return found
+
+    def recommend(self) -> Recommendation:
+        """Return the evaluated point with the lowest posterior mean, and its mean and std.
+
+        If values were maximized, it has the highest mean. Unlike the best value, the mean is not
+        improved by noise. Means are compared on the scale on which values are modeled, as the
+        search does. All numbers are NaN if no evaluation succeeded or no mean is finite.
+        """
+        x, mean = lowest_mean(self)
+        found = _predict(self, x[None, :])
+        known = jnp.isfinite(mean)
+        return Recommendation(
+            x,
+            jnp.where(known, found.mean[0], jnp.nan),
+            jnp.where(known, found.std[0], jnp.nan),
+            self.search.space,
+        )
 
     def quantile(self, x: Any, q: float) -> Float[Array, " m"]:
         """Return a quantile (m,) of the objective, such as the median for q = 0.5.
@@ -106,13 +141,13 @@ def posterior(
     Args:
         search: A Bayesian search. The run may come from another search of the same space, such as
             random search.
-        run: A History, a Result of `minimize`, or a state of a search.
-        direction: Pass "maximize" if `run` is the state of a maximizing search; a History or Result
-            stores its direction.
+        run: A History, a Result of `minimize`, a Study, or a state of a search.
+        direction: Pass "maximize" if `run` is the state of a maximizing search; a History, Result
+            or Study stores its direction.
         seed: The random seed of the fit, for surrogates that are random.
 
     Returns:
-        The posterior, with the methods `predict`, `quantile` and `sample`.
+        The posterior, with the methods `predict`, `recommend`, `quantile` and `sample`.
     """
     if not isinstance(search, Bayes):
         raise ValueError(
@@ -128,11 +163,15 @@ def posterior(
         sign = 1.0 if run.sign is None else run.sign
     observations = getattr(state, "observations", None)
     if observations is None and isinstance(run, History):
-        observations = _observations_of(run)
+        cost = jnp.ones_like(run.y) if run.cost is None else run.cost
+        observations = _collect(run.x, run.losses, cost)
+    if hasattr(run, "trials"):  # a Study, which this package must not import
+        sign = direction_sign(run.direction)
+        observations = _read_trials(run.trials, sign)
     if not isinstance(observations, Observations):
         raise ValueError(
-            "expected a History, a Result with its state, or a state with observations; got "
-            f"{type(run).__name__}"
+            "expected a History, a Result with its state, a Study, or a state with observations; "
+            f"got {type(run).__name__}"
         )
     _check_observations(search, observations)
     for scale in search.scales:
@@ -168,17 +207,26 @@ def _fit(
     mean, std, state, info = jax.tree.map(
         lambda leaf: leaf[best], (means, stds, states, infos)
     )
-    return RunPosterior(search, data, best, mean, std, state, sign, info)
+    evaluated = observations.data.mask[:, 0]
+    return RunPosterior(search, data, best, mean, std, state, sign, info, evaluated)
+
+
+def lowest_mean(posterior: RunPosterior) -> tuple[Float[Array, " d"], Float[Array, ""]]:
+    """Return the evaluated point with the lowest standardized mean, and that mean, or NaN."""
+    x = posterior.data.x
+    means = posterior.search.surrogate.predict(posterior.state, x).mean.mean(axis=0)
+    known = posterior.evaluated & jnp.isfinite(means)
+    best = jnp.argmin(jnp.where(known, means, jnp.inf))
+    exists = known.any()
+    return (
+        jnp.where(exists, x[best], jnp.nan),
+        jnp.where(exists, means[best], jnp.nan),
+    )
 
 
 def scale_all(search: Bayes, data: Dataset) -> tuple[Dataset, Array, Array, Array]:
     """Return standardized data, means, deviations and log derivatives on all output scales."""
-    found = []
-    for scale in search.scales:
-        warped, slope = scale(data)
-        standardized, mean, std = standardize(warped)
-        slope = slope - warped.mask.sum() * jnp.log(std)
-        found.append((standardized, mean, std, slope))
+    found = [standardize_on(scale, data) for scale in search.scales]
     stacked: tuple[Dataset, Array, Array, Array] = jax.tree.map(
         lambda *leaves: jnp.stack(leaves), *found
     )
@@ -198,18 +246,29 @@ def _start(search: Bayes, observations: Observations, model: Any) -> Any:
     return jax.tree.unflatten(jax.tree.structure(fresh), leaves)
 
 
-def _observations_of(history: History) -> Observations:
-    """Return the evaluations of a history whose state does not hold them."""
-    if history.y.ndim != 1:
+def _read_trials(trials: Sequence[Any], sign: float) -> Observations:
+    """Return the evaluations of the finished trials of a study."""
+    finished = [trial for trial in trials if trial.finished]
+    if not finished:
+        raise ValueError("expected a study with finished trials; got none")
+    values = [math.nan if trial.value is None else trial.value for trial in finished]
+    costs = [trial.cost or 0.0 for trial in finished]
+    points = jnp.asarray([trial.u for trial in finished])
+    losses = sign * jnp.asarray(values, points.dtype)
+    return _collect(points, losses, jnp.asarray(costs, points.dtype))
+
+
+def _collect(x: Array, losses: Array, cost: Array) -> Observations:
+    """Return evaluations (n,) as observations; a loss that is not finite is a failure."""
+    if losses.ndim != 1:
         raise ValueError("expected one run; got a batch of runs: use jax.vmap")
-    cost = jnp.ones_like(history.y) if history.cost is None else history.cost
 
     def add(observations: Observations, row: Any) -> tuple[Observations, None]:
         x, y, cost = row
         return add_observation(observations, Observation(x, y, cost=cost)), None
 
-    start = empty_observations(*history.x.shape)
-    return jax.lax.scan(add, start, (history.x, history.losses, cost))[0]
+    start = empty_observations(*x.shape)
+    return jax.lax.scan(add, start, (x, losses, cost))[0]
 
 
 def _check_observations(search: Bayes, observations: Observations) -> None:

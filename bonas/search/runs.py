@@ -9,7 +9,13 @@ from jaxtyping import Array, PRNGKeyArray
 from bonas.search.batches import Record, points_per_ask, take_step
 from bonas.search.checks import check_key, check_search
 from bonas.search.history import History, make_history
-from bonas.search.objectives import Objective, as_point_objective, direction_sign
+from bonas.search.model_warnings import warn_about_model
+from bonas.search.objectives import (
+    Objective,
+    as_point_objective,
+    bind_direction,
+    direction_sign,
+)
 from bonas.search.search import Search
 from bonas.search.start_states import Known, start_state
 
@@ -33,7 +39,8 @@ def run(
         search: The search.
         objective: A traceable function of a key and a point (d,), or of a key and all parameters
             by name; see `bonas.search.named_objective`. It returns a value, or a value and its cost
-            for acquisitions that use it. A value that is not finite is a failed evaluation.
+            for acquisitions that use it, or a value, its cost and the variance of its noise for a
+            search with `known_noise=True`. A value that is not finite is a failed evaluation.
         key: A random key.
         steps: The number of evaluations, including the initial ones; a multiple of the points per
             ask.
@@ -44,15 +51,17 @@ def run(
             of one longer run, up to rounding. If its state has no field `observations`, use
             another key: this one would repeat the keys of its steps.
         data: Known observations (x, y) to start from: points (m, d) or a list of configurations,
-            and their values (m,), NaN where the evaluation failed; possibly also their costs (m,).
-            They count as initial points, and are not in the history.
+            and their values (m,), NaN where the evaluation failed; possibly also their costs (m,)
+            and noise variances (m,). They count as initial points, and are not in the history.
         record: A function of the state and the `AskInfo` of every ask, such as
-            `bonas.search.model_record(search)`. What it returns is stacked in `history.record`.
+            `bonas.search.model_record(search)`. What it returns is stacked in `history.record`. If
+            it has a method `with_direction(direction)`, the run uses what that returns.
     """
     check_search(search)
     check_key(key)
     objective = as_point_objective(objective, search.space)
     sign = direction_sign(direction)
+    record = bind_direction(record, direction)
     init_key, run_key = jax.random.split(key)
     start, known = start_state(
         search, init_key, steps, state=state, data=data, sign=sign
@@ -66,4 +75,6 @@ def run(
         )
 
     state, rows = jax.lax.scan(step, start, jnp.arange(steps // q) + known // q)
-    return make_history(rows, state, sign)
+    history = make_history(rows, state, sign)
+    warn_about_model(history.info)
+    return history

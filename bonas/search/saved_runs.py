@@ -21,6 +21,8 @@ from bonas.search.search import Search
 from bonas.spaces import Space, option_from_json, option_to_json
 
 _T = TypeVar("_T")
+# The fields of an Evaluation that may be None.
+_OPTIONAL = ("cost", "noise")
 
 
 def save_history(path: PathLike, fields: dict[str, Any]) -> None:
@@ -75,6 +77,10 @@ def save_result(path: PathLike, fields: dict[str, Any]) -> None:
     arrays |= {f"info.{name}": array for name, array in infos._asdict().items()}
     arrays["value"] = np.array([each.value for each in evaluations], float)
     arrays["seconds"] = np.array([each.seconds for each in evaluations], float)
+    for name in _OPTIONAL:
+        column = [getattr(each, name) for each in evaluations]
+        if any(value is not None for value in column):
+            arrays[name] = np.array(column, float)  # NaN for None
     write_run(path, "Result", header, arrays)
 
 
@@ -98,6 +104,7 @@ def load_result(
                 "seconds": float(seconds),
                 "error": error,
                 "info": jax.tree.map(lambda leaf, i=i: leaf[i], infos),
+                **_optional(arrays, i),
             }
             for i, (config, value, seconds, error) in enumerate(
                 zip(header["configs"], *columns, strict=True)
@@ -106,6 +113,12 @@ def load_result(
         return evaluations, header["direction"], _unpack_state(search, header, arrays)
 
     return _build(path, build)
+
+
+def _optional(arrays: Arrays, i: int) -> dict[str, float]:
+    """Return the cost and the noise of an evaluation, unless they are unknown."""
+    found = {name: float(arrays[name][i]) for name in _OPTIONAL if name in arrays}
+    return {name: value for name, value in found.items() if not np.isnan(value)}
 
 
 def _build(path: PathLike, build: Callable[[], _T]) -> _T:

@@ -16,6 +16,7 @@ class _Observation(NamedTuple):
     step: Array
     cost: Array
     ok: Array
+    noise: Array | None
 
 
 class Observation(_Observation):
@@ -27,39 +28,51 @@ class Observation(_Observation):
         step: The checkpoint reached; 0 without checkpoints.
         cost: Seconds or steps spent.
         ok: Whether the evaluation succeeded. Default: whether y is finite.
+        noise: The variance of the noise of y, in squared units of y, if it is known and the search
+            has `known_noise=True`. If it is not a finite number of at least 0, the evaluation
+            failed.
     """
 
     __slots__ = ()
 
     def __new__(
-        cls, x: Any, y: Any, step: Any = 0, cost: Any = 1.0, ok: Any = ...
+        cls,
+        x: Any,
+        y: Any,
+        step: Any = 0,
+        cost: Any = 1.0,
+        ok: Any = ...,
+        noise: Any = None,
     ) -> "Observation":
         return super().__new__(
-            cls, x, y, step, cost, jnp.isfinite(y) if ok is ... else ok
+            cls, x, y, step, cost, jnp.isfinite(y) if ok is ... else ok, noise
         )
 
 
 # Reasons for deviating from the configured strategy; `AskInfo.fallback` is a position in this
-# tuple. The last one is used by `bonas.curves` only.
+# tuple. The fourth is used by `bonas.curves` only.
 FALLBACKS = (
     "none",
     "no evaluation has succeeded yet: a random point",
     "the fit was not finite: the last good hyperparameters were kept",
     "the model's scores were not finite: a random network",
+    "the model's predictions were not finite: a random point",
 )
 
 
 class AskInfo(NamedTuple):
     """Diagnostics of an ask, including every fallback."""
 
-    acquisition: Array  # () score of the point; NaN if none was computed
+    acquisition: Array  # () score of the point; −inf if none was computed
     flat: Array  # () bool: the acquisition did not distinguish the candidates
     jitter: Array  # () added to the diagonal of a covariance; 0 if none was needed
     # () bool: the fit reached an optimum, or its chain did not diverge
     converged: Array
-    # () int: candidates with better scores skipped as already evaluated
+    # () int: candidates with better scores skipped as already evaluated, or as pending if the
+    # search may repeat points
     duplicates: Array
-    exhausted: Array  # () bool: no new point is left, or no capacity for a new network
+    # () bool: no point is left that may be proposed, or no capacity for a new network
+    exhausted: Array
     random: Array  # () bool: the point is from the initial design, or random
     fallback: Array  # () int: position in FALLBACKS
     output: Array  # () int: position of the output scale on which values were modeled
@@ -73,7 +86,7 @@ def ask_info(like: Array, **fields: ArrayLike) -> AskInfo:
     real = like.dtype
     whole = jnp.arange(1).dtype
     dtypes: list[Any] = [real, bool, real, bool, whole, bool, bool, whole, whole]
-    default: Any = AskInfo._make([jnp.nan, 0, 0, True, 0, 0, 0, 0, 0])
+    default: Any = AskInfo._make([-jnp.inf, 0, 0, True, 0, 0, 0, 0, 0])
     return AskInfo(*map(jnp.asarray, default._replace(**fields), dtypes))
 
 

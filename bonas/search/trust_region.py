@@ -29,7 +29,7 @@ from bonas.acquire import (
     thompson,
 )
 from bonas.search.bayesian import (
-    describe_ask,
+    conclude_ask,
     design_point,
     impute_failures,
     make_context,
@@ -45,6 +45,7 @@ from bonas.search.observations import (
 from bonas.search.output_scales import OutputScale, fit_scales, resolve_scales
 from bonas.search.search import AskResult, Observation, Search
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 from bonas.surrogates import GPState, Surrogate, replicate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -174,9 +175,10 @@ class TrustRegion(Search):
             key=pending_key,
         )
         chosen, memory = self.acquisition.select(pick_key, context, state.memory)
+        random = self.space.sample(key, 1)[0]
         exhausted = state.observations.data.size >= self.space.size
-        info = describe_ask(chosen, fit, exhausted=exhausted)
-        return chosen.x, state._replace(model=fit.states, memory=memory), info
+        x, info = conclude_ask(chosen, fit, context, random, exhausted=exhausted)
+        return x, state._replace(model=fit.states, memory=memory), info
 
 
 def turbo(
@@ -215,11 +217,7 @@ def turbo(
         initial = 2 * space.dim
     if candidates is None:
         candidates = min(100 * space.dim, _MAX_CANDIDATES)
-    if min(initial, batch, candidates) < 1:
-        raise ValueError(
-            "expected initial, batch and candidates to be at least 1; "
-            f"got {initial}, {batch} and {candidates}"
-        )
+    check_counts(initial=initial, batch=batch, candidates=candidates)
     model = gp_surrogate(gaussian.matern52()) if surrogate is None else surrogate
     check_surrogate(model)
     model = model.adapt(space)

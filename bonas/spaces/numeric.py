@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from bonas.extreme_values import fraction_between, interpolate
 from bonas.spaces.conditions import When, is_number
 from bonas.spaces.parameter import Parameter
+from bonas.static_settings import check_static
 
 # Largest high / low of a logarithmic scale; a larger ratio overflows in float32.
 _MAX_LOG_RATIO = 1e38
@@ -32,6 +33,7 @@ class _Range(Parameter):
     def check(self, name: str) -> None:
         low = self.low
         high = self.high
+        check_static(f"the range of parameter {name!r}", (low, high))
         problem = None
         if not (is_number(low) and is_number(high)):
             problem = f"bounds must be numbers; got {low!r} and {high!r}"

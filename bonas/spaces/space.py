@@ -40,10 +40,11 @@ class Space:
     A space is static: jitted functions accept it as an argument, and equal spaces compile once.
     """
 
-    def __init__(self, **parameters: Parameter):
-        if not parameters:
+    def __init__(self, *unnamed: object, **parameters: Parameter):
+        if unnamed or not parameters:
             raise ValueError(
-                "a space needs at least one parameter, such as Space(rate=Float(0, 1)); got none"
+                "expected parameters by name, such as Space(rate=Float(0, 1)); got "
+                f"{unnamed or 'none'}"
             )
         for name, parameter in parameters.items():
             if not isinstance(parameter, Parameter):

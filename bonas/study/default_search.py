@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -49,6 +50,10 @@ class SubsetSurrogate(Surrogate):
     def has_evidence(self) -> bool:
         return self.model.has_evidence
 
+    @property
+    def uses_known_noise(self) -> bool:  # type: ignore[override]
+        return self.model.uses_known_noise
+
     def init(self, capacity: int, d: int, p: int) -> Any:
         return self.model.init(min(capacity, self.rows), d, p)
 
@@ -63,6 +68,9 @@ class SubsetSurrogate(Surrogate):
 
     def predict(self, state: Any, x: Float[Array, "m d"]) -> Prediction:
         return self.model.predict(state, x)
+
+    def noise_variance(self, state: Any) -> Float[Array, " s"]:
+        return self.model.noise_variance(state)
 
     def covariance(
         self, state: Any, x: Float[Array, "m d"], at: Float[Array, "k d"]
@@ -87,8 +95,10 @@ def select_rows(data: Dataset, rows: int) -> Dataset:
     if n <= rows:
         return data
     chosen = jnp.sort(_choose_rows(data, rows))
-    size = jnp.minimum(data.size, rows)
-    return Dataset(data.x[chosen], data.y[chosen], data.mask[chosen], size)
+    part: Dataset = jax.tree.map(
+        lambda leaf: leaf[chosen] if leaf.ndim else jnp.minimum(leaf, rows), data
+    )
+    return part
 
 
 def _choose_rows(data: Dataset, rows: int) -> Int[Array, " rows"]:

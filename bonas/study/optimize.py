@@ -329,6 +329,7 @@ def optimize(
     )
     try:
         optimizer.run()
+        study._get_stepper().warn_about_model()
     finally:
         if isinstance(chosen, ProcessPool):
             chosen.shutdown()

@@ -11,7 +11,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import PRNGKeyArray
 
-from bonas.search import FALLBACKS, AskInfo, Observation, Search, make_observation
+from bonas.search import (
+    FALLBACKS,
+    AskInfo,
+    Observation,
+    Search,
+    make_observation,
+    warn_about_model,
+)
 from bonas.study.compiled_search import (
     CompiledSearch,
     State,
@@ -75,6 +82,7 @@ class SearchStepper:
         self._position: SearchPosition | None = None  # position of the state in memory
         self._state: State | None = None
         self._stored: dict[int, np.ndarray] = {}  # bytes of the leaves in the file
+        self._infos: list[AskInfo] = []  # of asks that no warning has counted
 
     def ask(self, lease: float, limit: float = math.inf) -> TrialRecord | None:
         """Claim the next point of the search, or return None if the study has `limit` trials.
@@ -117,7 +125,14 @@ class SearchStepper:
         self._position = new_position
         self._state = state
         self._stored = leaves
+        self._infos.append(jax.device_get(info))
         return record
+
+    def warn_about_model(self) -> None:
+        """Issue a `ModelWarning` if the model often failed since the last call."""
+        infos, self._infos = self._infos, []
+        if infos:
+            warn_about_model(jax.tree.map(lambda *leaves: np.array(leaves), *infos))
 
     def _updated_state(self) -> tuple[SearchPosition, State]:
         """Return the position and state of the search after all finished trials."""

@@ -21,10 +21,14 @@ from bonas.gp.additive_kernels import (
     grouped,
     regroup,
 )
+from bonas.gp.centered_priors import has_centered_leaf
+from bonas.gp.starting_point import leave_saddle
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, target
 from bonas.spaces import Space, TableSpace
+from bonas.static_settings import check_counts
 from bonas.surrogates.lazy_cond import lazy_cond
+from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate
 
 
@@ -96,6 +100,9 @@ class AdditiveGP(PosteriorSurrogate):
         true = jnp.asarray(True)
         return state, FitInfo(density, true, true, state.posterior.jitter.max())
 
+    def noise_variance(self, state: AdditiveState) -> Float[Array, " s"]:
+        return noise_samples(self, lambda data: self._target(data, state.order), state)
+
     def adapt(self, space: Space) -> "AdditiveGP":
         check_groupable(space)
         if self.groups is not None:
@@ -118,7 +125,7 @@ class AdditiveGP(PosteriorSurrogate):
         self, data: Dataset, params: Any, order: Int[Array, " d"]
     ) -> Float[Array, ""]:
         kernel_params = {**params["kernel"], ORDER: order}
-        noise = params.get("noise", self.noise)
+        noise = self._noise(params)
         return gaussian.log_evidence(
             self._kernel(data.x.shape[1]), kernel_params, data, noise=noise
         )
@@ -126,16 +133,28 @@ class AdditiveGP(PosteriorSurrogate):
     def _target(self, data: Dataset, order: Int[Array, " d"]) -> Target:
         d = data.x.shape[1]
         prior = gaussian.hyperprior(self._kernel(d), d, noise=self.noise)
-        return target(prior, lambda params: self._evidence(data, params, order))
+
+        def log_likelihood(params: Any, data: Dataset = data) -> Array:
+            return self._evidence(data, params, order)
+
+        posterior = target(prior, log_likelihood)
+        if has_centered_leaf(prior):
+            return leave_saddle(posterior, prior, log_likelihood, data.x)
+        return posterior
 
     def _condition(self, data: Dataset, z: Any, order: Int[Array, " d"]) -> Posterior:
         params = self._target(data, order).constrain(_first(z))
         kernel_params = {**params["kernel"], ORDER: order}
-        noise = params.get("noise", self.noise)
+        noise = self._noise(params)
         kernel = self._kernel(data.x.shape[1])
         posterior = gaussian.condition(kernel, kernel_params, data, noise=noise)
         stacked: Posterior = _add_axis(posterior)
         return stacked
+
+    def _noise(self, params: Any) -> Any:
+        if "noise" in params:
+            return params["noise"]
+        return gaussian.resolve_noise(self.noise)
 
     def _infer(
         self, data: Dataset, key: PRNGKeyArray, last: Any, order: Int[Array, " d"]
@@ -196,7 +215,7 @@ def additive(
             random.
         size: Columns of a learned group.
         base: The kernel of each group. Default: Matérn 5/2.
-        noise: The noise variance: a number, or a prior over it.
+        noise: See `surrogates.gp`.
         steps: Evaluations per fit, starting from the last optimum.
         every: Learn groups at every `every`-th fit.
         draws: Random groupings to start from.
@@ -207,17 +226,14 @@ def additive(
             'expected groups to be "learned" or groups of columns, such as [(0, 1), (2,)]; '
             f"got {groups!r}"
         )
-    if min(size, steps, every, draws, moves) < 1:
-        raise ValueError(
-            "expected size, steps, every, draws and moves to be at least 1; "
-            f"got size={size}, steps={steps}, every={every}, draws={draws}, moves={moves}"
-        )
+    check_counts(size=size, steps=steps, every=every, draws=draws, moves=moves)
     fixed = None
     if not isinstance(groups, str):
         fixed = tuple(tuple(index(column) for column in group) for group in groups)
         check_groups(fixed)
     base = gaussian.matern52() if base is None else base
-    return AdditiveGP(fixed, size, base, noise, steps, every, draws, moves)
+    variance = gaussian.check_noise(noise)
+    return AdditiveGP(fixed, size, base, variance, steps, every, draws, moves)
 
 
 def check_groupable(space: Space) -> None:

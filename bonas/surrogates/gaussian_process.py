@@ -9,11 +9,13 @@ from jaxtyping import Array, PRNGKeyArray
 
 from bonas import gp as gaussian
 from bonas.data import Dataset, empty
-from bonas.gp import Kernel, Mean, Noise, Posterior, priors
+from bonas.gp import Kernel, Mean, Noise, Posterior, check_noise, priors
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 from bonas.surrogates.hyperparameter_samplers import choose_sampler
+from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
 METHODS = ("map", "slice", "hmc", "nuts")
@@ -53,11 +55,12 @@ class GaussianProcess(PosteriorSurrogate):
         self, key: PRNGKeyArray, data: Dataset, state: GPState
     ) -> tuple[GPState, FitInfo]:
         last = jax.tree.map(lambda leaf: leaf[-1], state.z)
-        z, info, scale = call_on_half(self._infer, data, key, last, state.scale)
-        finite = all_finite(z)
+        z, info = call_on_half(self._infer, data, key, last, state.scale)
+        finite = all_finite(z) & jnp.isfinite(info.log_density).all()
         z = choose(finite, z, state.z)
         posterior = self._condition(z, data)
         converged = info.accept.all() if self.infer == "map" else ~info.diverging.any()
+        scale = info.scale if self.infer == "slice" else state.scale
         return GPState(z, scale, posterior), FitInfo(
             info.log_density.mean(), finite & converged, finite, posterior.jitter.max()
         )
@@ -70,8 +73,11 @@ class GaussianProcess(PosteriorSurrogate):
         log_density = target.maximizing if self.infer == "map" else target.sampling
         density = jax.vmap(log_density)(state.z).mean()
         state = self.update(data, state)
-        true = jnp.asarray(True)
-        return state, FitInfo(density, true, true, state.posterior.jitter.max())
+        finite = jnp.isfinite(density)
+        return state, FitInfo(density, finite, finite, state.posterior.jitter.max())
+
+    def noise_variance(self, state: GPState) -> Array:
+        return noise_samples(self, self._target, state)
 
     def adapt(self, space: Space) -> "GaussianProcess":
         if self.kernel is None:
@@ -95,11 +101,11 @@ class GaussianProcess(PosteriorSurrogate):
 
     def _infer(
         self, data: Dataset, key: PRNGKeyArray, last: Any, scale: Array
-    ) -> tuple[Any, Info, Array]:
-        """Return hyperparameters (s, ...), diagnostics and the new widths of slice sampling."""
+    ) -> tuple[Any, Info]:
+        """Return hyperparameters (s, ...) and diagnostics."""
         target = self._target(data)
         if self.infer == "map":
-            z, info = maximize(
+            return maximize(
                 key,
                 target.maximizing,
                 last,
@@ -107,10 +113,8 @@ class GaussianProcess(PosteriorSurrogate):
                 restarts=self.restarts,
                 steps=self.steps,
             )
-            return z, info, scale
         sampler = choose_sampler(self.infer, scale, self.samples, self.burn)
-        z, info = sampler(key, target.sampling, last)
-        return z, info, info.scale if self.infer == "slice" else scale
+        return sampler(key, target.sampling, last)
 
 
 def gp(
@@ -129,7 +133,9 @@ def gp(
     Args:
         kernel: Default: `default_kernel` of the space. A search adapts the kernel to the options of
             the space, which have no order.
-        noise: The noise variance: a number, or a prior over it.
+        noise: The noise variance of the standardized values, which have mean 0 and variance 1: a
+            number, an array () that may be traced, a prior, or a function without arguments that
+            returns one of these. For the noise of each observation see `bayes(known_noise=True)`.
         mean: The mean function.
         infer: "map" maximizes the posterior; "slice", "hmc" and "nuts" draw samples, over which
             acquisitions are averaged. Inference starts from the hyperparameters of the last fit.
@@ -143,7 +149,10 @@ def gp(
         raise ValueError(
             f"expected infer to be one of {', '.join(METHODS)}; got {infer!r}"
         )
-    return GaussianProcess(kernel, noise, mean, infer, samples, steps, restarts, burn)
+    check_counts(samples=samples, steps=steps)
+    return GaussianProcess(
+        kernel, check_noise(noise), mean, infer, samples, steps, restarts, burn
+    )
 
 
 def default_kernel(space: Space) -> Kernel:

@@ -113,6 +113,9 @@ class LastLayer(Surrogate):
             key, state.regression, self._hidden(state.params, x), k
         )
 
+    def noise_variance(self, state: LastLayerState) -> Float[Array, " s"]:
+        return self.regression.noise_variance(state.regression)
+
     def adapt(self, space: Space) -> "LastLayer":
         return replace(self, space=space)
 

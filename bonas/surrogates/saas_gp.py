@@ -14,7 +14,9 @@ from bonas.gp import Kernel, Noise, Posterior, priors
 from bonas.half_capacity import call_on_half
 from bonas.infer import Target, all_finite, choose, nuts
 from bonas.spaces import Space
+from bonas.static_settings import check_counts, check_static
 from bonas.surrogates.lazy_cond import lazy_cond
+from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
 
@@ -78,6 +80,9 @@ class SAAS(PosteriorSurrogate):
             jitter=state.posterior.jitter.max(),
         )
 
+    def noise_variance(self, state: SAASState) -> Float[Array, " s"]:
+        return noise_samples(self, self._target, state)
+
     def adapt(self, space: Space) -> "SAAS":
         if any(parameter.when is not None for parameter in space.parameters.values()):
             raise ValueError(
@@ -129,7 +134,7 @@ def saas(
 
     Args:
         alpha: The scale of the half-Cauchy prior of the global shrinkage, as in `gp.saas`.
-        noise: The noise variance: a number, or a prior over it.
+        noise: See `surrogates.gp`.
         samples: Draws to keep, over which acquisitions are averaged.
         thin: Keep one in `thin` draws.
         burn: Draws to discard first. A chain starts where the last one ended.
@@ -138,12 +143,13 @@ def saas(
             other fits condition the draws on the new data. A few new values change the
             hyperparameters less the more data there are.
     """
-    if min(samples, thin, depth, every) < 1 or burn < 0:
-        raise ValueError(
-            "expected samples, thin, depth and every to be at least 1 and burn at least 0; "
-            f"got samples={samples}, thin={thin}, depth={depth}, every={every}, burn={burn}"
-        )
-    return SAAS(gaussian.saas(alpha), noise, samples, thin, burn, depth, every)
+    check_counts(samples=samples, thin=thin, depth=depth, every=every)
+    check_static("burn", burn)
+    check_static("alpha", alpha)
+    if burn < 0:
+        raise ValueError(f"burn must be at least 0; got {burn}")
+    variance = gaussian.check_noise(noise)
+    return SAAS(gaussian.saas(alpha), variance, samples, thin, burn, depth, every)
 
 
 def _log_evidence(posterior: Posterior) -> Float[Array, " s"]:

@@ -17,7 +17,8 @@ class FitInfo(NamedTuple):
 
     log_density: Array  # () of the hyperparameters, averaged over their samples
     converged: Array  # () bool: an optimum was reached, or no trajectory diverged
-    # () bool: false if the new parameters were not finite and the last ones were kept
+    # () bool: false if the new parameters or their density were not finite; the last parameters
+    # were kept
     finite: Array
     jitter: Array  # () the largest value added to the diagonal of a covariance
 
@@ -41,6 +42,9 @@ class Surrogate:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         jax.tree_util.register_static(cls)
+
+    # Whether `fit` and `update` use the known noise variances of the data.
+    uses_known_noise: bool = False
 
     @property
     def has_evidence(self) -> bool:
@@ -66,6 +70,14 @@ class Surrogate:
         """Return mean (s, m) and standard deviation (s, m) for s hyperparameter samples."""
         raise NotImplementedError
 
+    def noise_variance(self, state: Any) -> Float[Array, " s"]:
+        """Return the variance of the noise of an evaluation, for each hyperparameter sample.
+
+        It is on the scale of the values that the model was fitted to, and does not include known
+        noise variances of the data. The default is 0, for models without an estimate.
+        """
+        return jnp.zeros(1)
+
     def covariance(self, state: Any, x: Points, at: OtherPoints) -> Covariances:
         """Return the posterior covariances of the latent values at two sets of points."""
         raise NotImplementedError
@@ -88,6 +100,8 @@ class Surrogate:
 
 class PosteriorSurrogate(Surrogate):
     """A surrogate whose state has a field `posterior` (s, ...) of s hyperparameter samples."""
+
+    uses_known_noise = True
 
     def predict(self, state: Any, x: Points) -> Prediction:
         return jax.vmap(gaussian.predict, (0, None))(state.posterior, x)

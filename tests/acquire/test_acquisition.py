@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -204,6 +206,17 @@ def test_a_function_of_every_sample_is_averaged(samples):
     ).mean(axis=0)
     np.testing.assert_allclose(each(None), expected, rtol=1e-12)
     np.testing.assert_allclose(averaged(None), expected, rtol=1e-12)
+
+
+def test_models_of_failures_and_costs_ignore_the_noise_of_the_values(
+    make_context, points
+):
+    acquisition = per_second(feasible())
+    context = make_context(costs=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], failed=(1,))
+    noisy = replace(context, data=context.data._replace(noise=jnp.full(10, 9.0)))
+    np.testing.assert_array_equal(
+        scores(acquisition, noisy, points), scores(acquisition, context, points)
+    )
 
 
 def test_scores_of_another_shape_are_refused():

@@ -163,6 +163,15 @@ def test_a_search_evaluates_batches_chosen_together():
     assert (scores[1:] == scores[1:, :1]).all()
 
 
+def test_a_search_with_another_batch_is_refused():
+    nested = acquire.hedge(bonas.log_ei, joint_ei(2))
+    for acquisition in (joint_ei(2), nested):
+        with pytest.raises(ValueError, match="plan batches of 3 points"):
+            bonas.bayes(SPACE, acquisition=acquisition, batch=3)
+    bonas.bayes(SPACE, acquisition=joint_ei(2), batch=2)
+    bonas.bayes(SPACE, acquisition=joint_ei(2))  # one point at a time
+
+
 def test_wrong_settings_are_refused():
     with pytest.raises(ValueError, match="batch and draws to be at least 1"):
         joint_ei(0)

@@ -143,6 +143,13 @@ def test_a_flat_score_is_reported(maximizer, score, flat):
     )
 
 
+def test_minus_infinity_at_some_candidates_is_not_flat():
+    points = jnp.linspace(0.0, 1.0, 4)[:, None]
+    scores = jnp.array([-jnp.inf, 1.0, 2.0, -jnp.inf])
+    nothing = jnp.zeros((1, 1)), jnp.zeros(1, bool)
+    assert not choose(points, scores, *nothing).flat
+
+
 def test_minus_infinity_everywhere_is_flat():
     assert (
         random_candidates(BOX)

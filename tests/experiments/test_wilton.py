@@ -151,7 +151,7 @@ def test_a_search_is_one_program_from_the_first_design_to_the_last(history):
     assert np.isfinite(history.y).all()
     assert (np.diff(history.best) <= 0.0).all()
     np.testing.assert_array_equal(
-        np.isnan(history.info.acquisition), [True, True, True, False, False, False]
+        np.isneginf(history.info.acquisition), [True, True, True, False, False, False]
     )
     np.testing.assert_array_equal(history.info.fallback, 0)
 

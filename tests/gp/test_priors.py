@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 import scipy.integrate
 import scipy.stats
 
+import bonas
 from bonas import gp
 from bonas.gp import priors
 
@@ -192,3 +194,22 @@ def test_middle_is_a_beta_distribution():
     assert draws.shape == (5000, 4)
     for column in np.asarray(draws).T:
         assert scipy.stats.kstest(column, scipy.stats.beta(2, 2).cdf).pvalue > 1e-4
+
+
+def test_a_parameter_of_a_prior_may_be_a_batch_axis():
+    data = bonas.dataset(jnp.array([[0.1], [0.5], [0.8]]), jnp.array([1.0, -1.0, 0.0]))
+
+    def log_density(median):
+        def prior(d):
+            scales = dist.LogNormal(jnp.log(median), 0.1).expand([d])
+            return {"variance": dist.LogNormal(0.0, 1.0), "lengthscale": scales}
+
+        target = gp.hyperposterior(gp.matern52(prior), data)
+        return target.maximizing(target.start)
+
+    medians = np.array([0.1, 0.5, 2.0])
+    one_by_one = [log_density(median) for median in medians]
+    np.testing.assert_allclose(
+        jax.vmap(log_density)(jnp.asarray(medians)), one_by_one, rtol=1e-12
+    )
+    assert len(np.unique(one_by_one)) == 3

@@ -6,12 +6,18 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from cases import KERNELS, SPACE
 
 import bonas
 from bonas import gp, infer, surrogates
 from bonas.gp import priors
 
 D = 3
+CONDITIONAL = bonas.Space(
+    n=bonas.Int(1, 2),
+    x=bonas.Float(0.0, 1.0),
+    w=bonas.Float(0.0, 1.0, when={"n": (">=", 2)}),
+)
 
 
 class Features(nn.Module):
@@ -78,8 +84,76 @@ def test_weights_in_one_event_start_at_a_draw(data):
     assert largest_weight(start["kernel"]["weights"]) > 0.5
 
 
+def scalar_value(params, a, b):
+    def feature(x):
+        return params["v"] * jnp.tanh(params["w1"] * x[0] + params["w2"] * x[1])
+
+    return jnp.exp(-0.5 * (feature(a) - feature(b)) ** 2)
+
+
 @pytest.mark.parametrize(
-    "kernel", [gp.blend(), gp.linear(), gp.matern52(priors.log_normal)]
+    "weight",
+    [
+        dist.Normal(0.0, 1.0),
+        dist.Uniform(-2.0, 2.0),
+        dist.TruncatedNormal(0.0, 1.0, low=-2.0, high=2.0),
+    ],
+    ids=lambda weight: type(weight).__name__,
+)
+def test_weights_that_are_numbers_or_bounded_start_at_a_draw(weight, data):
+    kernel = gp.Kernel(dict.fromkeys(("v", "w1", "w2"), weight), scalar_value)
+    start = gp.hyperposterior(kernel, data).start["kernel"]
+    assert min(map(abs, start.values())) > 0.01
+
+
+def test_other_models_start_at_a_draw_too():
+    names = ("v", "w1", "w2")
+    kernel = gp.Kernel(dict.fromkeys(names, dist.Normal(0.0, 1.0)), scalar_value)
+    model = surrogates.additive([range(D)], base=kernel)
+    additive = jax.jit(lambda: model.init(8, D).z)()
+    assert min(map(abs, jax.tree.leaves(additive["kernel"]))) > 0.01
+    model = bonas.curves.freeze_thaw(kernel)
+    curves = jax.jit(lambda: model.init(8, D, jnp.array([0.5, 1.0])).z)()
+    assert min(map(abs, curves["kernel"].values())) > 0.01
+    np.testing.assert_array_equal(curves["mean"], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("prior", "needed"),
+    [
+        (dist.Normal(0.0, 1.0), True),
+        (dist.Normal(0.0, 1.0).expand([2]).to_event(1), True),
+        (dist.Uniform(-2.0, 2.0).expand([3]), True),
+        (dist.Uniform(-2.0, 2.0).expand([3]).to_event(1), True),
+        (dist.Uniform(0.0, 1.0).expand([3]), False),
+        (dist.Uniform(-1.0, 3.0), False),
+        (dist.LogNormal(0.0, 1.0).expand([3]), False),
+        (dist.HalfNormal(1.0), False),
+        (dist.Dirichlet(jnp.ones(3)), False),
+    ],
+)
+def test_gradients_are_computed_for_priors_around_zero(prior, needed):
+    assert gp.centered_priors.has_centered_leaf({"a": {"b": prior}}) == needed
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_default_priors_need_a_gradient_only_if_they_have_unbounded_numbers(name):
+    prior = gp.hyperprior(KERNELS[name], SPACE.dim)
+    needed = gp.centered_priors.has_centered_leaf(prior)
+    assert needed == any(part in name for part in ("linear", "nested", "box", "add"))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gp.blend(),
+        gp.linear(),
+        gp.matern52(priors.log_normal),
+        gp.spherical_linear(),
+        gp.arc(CONDITIONAL),
+        gp.box(CONDITIONAL),
+        gp.additive([(0, 1), (2,)], gp.linear()),
+    ],
 )
 def test_parameters_that_can_move_start_in_the_middle(kernel, data):
     start = gp.hyperposterior(kernel, data).start
@@ -88,6 +162,11 @@ def test_parameters_that_can_move_start_in_the_middle(kernel, data):
         jax.tree.leaves(start), jax.tree.leaves(target.start), strict=True
     ):
         np.testing.assert_array_equal(ours, middle)
+
+
+def test_a_learned_constant_starts_in_the_middle(data):
+    posterior = gp.hyperposterior(gp.blend(), data, mean=gp.learned_constant())
+    assert posterior.start["mean"]["constant"] == 0.0
 
 
 @pytest.mark.slow

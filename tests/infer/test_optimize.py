@@ -94,7 +94,7 @@ def test_at_the_optimum_it_stays_and_says_so():
 
 
 def test_stopping_before_the_optimum_is_reported():
-    _, info = _maximize(_rosenbrock, -0.5 * jnp.ones(3), steps=7)
+    _, info = _maximize(_rosenbrock, -0.5 * jnp.ones(3), steps=4)
     assert info.accept == 0.0
 
 
@@ -103,6 +103,13 @@ def test_info_is_about_the_point_returned():
     value, gradient = jax.jit(jax.value_and_grad(_rosenbrock))(z[0])
     np.testing.assert_allclose(info.log_density[0], value, rtol=1e-12)
     np.testing.assert_allclose(info.scale, np.linalg.norm(gradient), rtol=1e-10)
+
+
+@pytest.mark.parametrize("steps", range(2, 22, 4))
+def test_a_converged_fit_is_close_to_the_optimum(steps):
+    """The gain is estimated, so more than the tolerance of 0.1 is allowed."""
+    _, info = _maximize(_rosenbrock, -0.5 * jnp.ones(2), steps=steps)
+    assert info.accept == 0.0 or info.log_density > -0.3
 
 
 @pytest.fixture(scope="module")

@@ -181,6 +181,69 @@ def test_invalid_curves_are_refused_before_drawing(curves, settings, message):
     assert not plt.get_fignums()
 
 
+# Inference regret
+
+
+def true_bowl(u):
+    return 2.0 + (u[0] - 0.5) ** 2
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("many", [True, False])
+def test_inference_regret_is_that_of_the_recommended_point(sign, many):
+    rows = jnp.array([[[0.5], [0.1], [0.1]], [[0.4], [0.9], [0.7]]])
+    rows = rows if many else rows[1]
+    history = History(
+        x=rows,
+        y=jnp.full(rows.shape[:-1], -100.0 * sign),
+        best=jnp.full(rows.shape[:-1], -100.0 * sign),  # far better, by noise
+        info=None,
+        state=None,
+        sign=jnp.full(rows.shape[:-2], sign),
+        record={"incumbent": rows[..., 0], "incumbent_x": rows},
+    )
+    ax = plots.efficiency(
+        {"a": history},
+        optimum=2.0 * sign,
+        truth=lambda u: sign * true_bowl(u),
+        spread="error",
+    )
+    expected = (np.array([[0.0, 0.4, 0.4], [0.1, 0.4, 0.2]]) ** 2)[0 if many else 1 :]
+    drawn = line(ax, "a").get_ydata()
+    np.testing.assert_allclose(drawn, expected.mean(axis=0), atol=1e-12)
+    value = "true value of recommended point"
+    label = f"{value} − optimum" if sign > 0.0 else f"optimum − {value}"
+    assert ax.get_ylabel() == f"regret: {label}"
+
+
+def test_the_true_value_is_drawn_without_an_optimum_and_from_the_first_success():
+    rows = jnp.array([[jnp.nan], [0.1], [0.5]])
+    record = {"incumbent": rows[:, 0], "incumbent_x": rows}
+    history = History(rows, None, None, None, None, record=record)
+    ax = plots.efficiency({"a": history}, truth=true_bowl)
+    np.testing.assert_allclose(line(ax, "a").get_ydata(), [np.nan, 2.16, 2.0])
+    assert ax.get_ylabel() == "true value of recommended point"
+
+
+@pytest.mark.parametrize(
+    ("record", "truth", "message"),
+    [
+        (None, true_bowl, r"curves\['a'\]: this history has no recommended points"),
+        (
+            {"incumbent": jnp.zeros(3), "incumbent_x": jnp.zeros((3, 1))},
+            lambda u: u,
+            r"truth to map a point \(d,\) to a number; got values of shape \(1,\)",
+        ),
+    ],
+)
+def test_inference_regret_without_recommended_points_is_refused(record, truth, message):
+    history = History(None, jnp.zeros(3), None, None, None, record=record)
+    with pytest.raises(ValueError, match=message):
+        plots.efficiency({"a": history}, truth=truth)
+    with pytest.raises(ValueError, match="got an object of type ndarray"):
+        plots.efficiency({"a": np.zeros((1, 3))}, truth=truth)
+
+
 # choices
 
 CONFIGS = [

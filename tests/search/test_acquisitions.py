@@ -44,6 +44,8 @@ ACQUISITIONS = {
     "max_value_entropy": acquire.max_value_entropy(),
     "batch_ei": acquire.batch_ei(),
     "joint_ei": acquire.joint_ei(1),
+    "noisy_ei": acquire.noisy_ei(),
+    "knowledge_gradient": acquire.knowledge_gradient(),
     "thompson": acquire.thompson(),
     "under_sampled": acquire.under_sampled(draws=10, corrected=True),
 }
@@ -134,6 +136,7 @@ def by_acquisition(request):
 def test_every_public_acquisition_is_here():
     """All acquisitions of bonas.acquire are tested; other exports are parts and settings."""
     parts = {"Acquisition", "Context", "Maximizer", "Score", "Selection", "ClosedForm"}
+    parts |= {"JointEI"}
     parts |= {
         "PendingStrategy",
         "adapt_acquisition",
@@ -157,6 +160,7 @@ def test_every_public_acquisition_is_here():
         "assume_values",
         "believer",
         "check_hashable",
+        "check_pending",
         "constant_liar",
         "posterior_sample",
     }

@@ -228,11 +228,11 @@ def test_equal_searches_share_what_is_compiled(name):
 @pytest.mark.parametrize(
     ("maker", "settings", "says"),
     [
-        (random, {"batch": 0}, "batch to be at least 1; got 0"),
-        (grid, {"levels": 0}, "levels to be at least 1; got 0"),
-        (evolution, {"population": 0}, "to be positive; got 0, 5 and 0.1"),
-        (evolution, {"tournament": -1}, "to be positive; got 20, -1 and 0.1"),
-        (evolution, {"step": float("nan")}, "to be positive; got 20, 5 and nan"),
+        (random, {"batch": 0}, "batch must be an integer of at least 1; got 0"),
+        (grid, {"levels": 0}, "levels must be an integer of at least 1; got 0"),
+        (evolution, {"population": 0}, "population must be .* at least 1; got 0"),
+        (evolution, {"tournament": -1}, "tournament must be .* at least 1; got -1"),
+        (evolution, {"step": float("nan")}, "step to be a positive number; got nan"),
     ],
 )
 def test_wrong_settings_are_refused(maker, settings, says):

@@ -131,7 +131,7 @@ def test_a_search_that_asks_for_other_points_than_it_says_is_refused():
 
 def test_a_point_and_its_value_are_an_observation():
     x = jnp.zeros(2)
-    assert Observation(x, 2.0)[1:] == (2.0, 0, 1.0, True)
+    assert Observation(x, 2.0)[1:] == (2.0, 0, 1.0, True, None)
     assert not Observation(x, float("nan")).ok
     assert not Observation(x, jnp.inf, cost=3.0).ok
     assert not Observation(x, 2.0, ok=False).ok
@@ -147,13 +147,13 @@ def test_an_observation_can_be_told_as_it_is():
     assert jax.tree.all(jax.tree.map(np.array_equal, short, full))
 
 
-def test_the_tree_of_an_observation_has_always_five_leaves():
+def test_the_tree_of_an_observation_without_noise_has_always_five_leaves():
     given = Observation(jnp.zeros(2), jnp.asarray(jnp.nan))
     leaves, tree = jax.tree.flatten(given)
     assert len(leaves) == 5
     assert tree == jax.tree.structure(Observation(0, 0, 0, 0, 0))
     nothing = jax.tree.map(lambda leaf: None, given)
-    assert nothing == (None,) * 5
+    assert nothing == (None,) * 6
     traced = jax.jit(lambda observation: observation)(given)
     assert isinstance(traced, Observation)
     assert not traced.ok

@@ -285,9 +285,9 @@ def test_a_run_can_be_exported_for_accelerators():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"initial": 0}, "at least 1; got 0 and 1"),
+        ({"initial": 0}, "initial must be an integer of at least 1; got 0"),
         ({"initial": np.zeros((3, 5))}, r"initial points of shape \(k, 2\)"),
-        ({"batch": 0}, "at least 1; got 5 and 0"),
+        ({"batch": 0}, "batch must be an integer of at least 1; got 0"),
         ({"failures": "ignore"}, 'failures to be "worst" or "model"'),
         ({"output": "root"}, "output must be one of"),
         ({"acquisition": "ei"}, "expected an acquisition"),

@@ -1,6 +1,7 @@
 """Wrong arguments give error messages that name what was expected."""
 
 from dataclasses import fields
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -57,11 +58,11 @@ def test_a_name_or_a_function_is_not_a_search(given, tmp_path):
 
 def test_a_dict_is_not_a_space(tmp_path):
     words = r"expected a space, such as bonas.Space\(.*\); got \{'rate': 1\}"
-    for make in (bonas.bayes, bonas.search.turbo, bonas.search.add_gp_ucb):
+    makers = (bonas.bayes, bonas.search.turbo, bonas.search.add_gp_ucb)
+    baselines = (random, bonas.search.sobol, bonas.search.grid, bonas.search.evolution)
+    for make in (*makers, *baselines, partial(bonas.curve_search, steps=(1, 2))):
         with pytest.raises(ValueError, match=words):
             make({"rate": 1})
-    with pytest.raises(ValueError, match=words):
-        bonas.run(random({"rate": 1}), CAMEL.objective, KEY, 3)
     with pytest.raises(ValueError, match=words):
         bonas.Study(tmp_path / "runs.db", {"rate": 1})
 
@@ -69,7 +70,7 @@ def test_a_dict_is_not_a_space(tmp_path):
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (lambda: surrogates.gp(noise=np.array(0.1)), "GaussianProcess.noise"),
+        (lambda: surrogates.gp(steps=np.array(3)), "GaussianProcess.steps"),
         (lambda: surrogates.gp(samples=jnp.array(3)), "GaussianProcess.samples"),
         (
             lambda: surrogates.last_layer(learning_rate=np.array(0.1)),
@@ -110,12 +111,123 @@ def test_widths_and_groups_may_be_arrays():
         ),
         ({"pending": "believer"}, "expected pending to be a function"),
         ({"output": ["plain", "log"]}, "output must be one of"),
+        ({"output": ()}, "output must have at least one scale"),
+        ({"batch": 2.0}, "batch must be an integer of at least 1; got 2.0"),
+        (
+            {"pending": acquire.constant_liar},
+            r"call it, as in acquire.constant_liar\(\)",
+        ),
+        ({"acquisition": acquire.thompson}, r"call it, as in acquire.thompson\(\)"),
+        ({"acquisition": acquire.joint_ei}, r"call it, as in acquire.joint_ei\(...\)"),
+        ({"acquisition": acquire.hedge}, r"call it, as in acquire.hedge\(\)"),
+        (
+            {"acquisition": acquire.log_q_ei},
+            r"cannot call acquire.log_q_ei\(mean, cov, best, normals\) with three arrays",
+        ),
+        ({"acquisition": acquire.Acquisition}, "pass an object of it"),
+        (
+            {"acquisition": lambda *arrays: acquire.thompson()},
+            "to return scores, one for each point; got Thompson",
+        ),
         ({"surrogate": surrogates.gp(mean=0.5)}, "expected a mean, such as gp.zero"),
     ],
 )
 def test_a_wrong_setting_is_refused_when_the_search_is_made(setting, words):
     with pytest.raises(ValueError, match=words):
         bonas.bayes(CAMEL.space, **setting)
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        acquire.batch_ei,
+        acquire.closed_form_acquisition,
+        acquire.feasible,
+        acquire.max_value_entropy,
+        acquire.penalize,
+        acquire.per_second,
+        acquire.scheduled_lcb,
+        acquire.top_two,
+        acquire.under_sampled,
+    ],
+)
+def test_a_function_that_creates_an_acquisition_must_be_called(factory):
+    words = rf"call it, as in acquire.{factory.__name__}\("
+    with pytest.raises(ValueError, match=words):
+        bonas.bayes(CAMEL.space, acquisition=factory)
+    with pytest.raises(ValueError, match=words):
+        acquire.under_sampled(factory)
+
+
+def test_unknown_settings_of_a_closed_form_are_named():
+    with pytest.raises(ValueError, match="with three arrays with the settings kapa"):
+        acquire.closed_form_acquisition(acquire.lcb, kapa=1.0)
+
+
+TRACED = {
+    "steps": lambda n: bonas.run(random(CAMEL.space), CAMEL.objective, KEY, n),
+    "capacity": lambda n: random(CAMEL.space).init(KEY, n),
+    "capacity ": lambda n: bonas.bayes(CAMEL.space).init(KEY, n),
+    "initial": lambda n: bonas.bayes(CAMEL.space, initial=n),
+    "batch": lambda n: bonas.bayes(CAMEL.space, batch=n),
+    "samples": lambda n: surrogates.gp(samples=n),
+    "steps ": lambda n: surrogates.gp(steps=n),
+    "the range of parameter 'x'": lambda n: bonas.Space(x=bonas.Float(0.0, n)),
+    "the range of parameter 'n'": lambda n: bonas.Space(n=bonas.Int(0, n)),
+    "candidates": lambda n: bonas.search.turbo(CAMEL.space, candidates=n),
+    "population": lambda n: bonas.search.evolution(CAMEL.space, population=n),
+    "alpha": lambda n: surrogates.saas(alpha=n),
+    "kappa": lambda n: bonas.search.add_gp_ucb(CAMEL.space, kappa=n),
+}
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_a_tracer_in_place_of_a_static_value_is_refused(name):
+    words = f"^{name.strip()} must be static, because it determines shapes"
+    with pytest.raises(TypeError, match=words):
+        jax.eval_shape(TRACED[name], 3)
+
+
+def test_a_tracer_as_a_setting_is_named():
+    with pytest.raises(
+        TypeError, match=r"static; got a tracer as GaussianProcess\.noise"
+    ):
+        jax.eval_shape(
+            lambda n: bonas.bayes(CAMEL.space, surrogate=surrogates.gp(noise=n)), 1.0
+        )
+
+
+@pytest.mark.parametrize("given", [0, -3, 6.0, "6", True])
+def test_numbers_of_evaluations_are_positive_integers(given):
+    search = random(CAMEL.space)
+    words = f"must be an integer of at least 1; got {given!r}"
+    with pytest.raises(ValueError, match=f"steps {words}"):
+        bonas.run(search, CAMEL.objective, KEY, given)
+    with pytest.raises(ValueError, match=f"steps {words}"):
+        bonas.run_many(search, CAMEL.objective, KEY[None], given)
+    with pytest.raises(ValueError, match=f"trials {words}"):
+        bonas.minimize(lambda config: 0.0, CAMEL.space, trials=given)
+    with pytest.raises(ValueError, match=f"samples {words}"):
+        surrogates.gp(infer="slice", samples=given)
+    with pytest.raises(ValueError, match=f"steps {words}"):
+        surrogates.gp(steps=given)
+
+
+def test_counts_may_be_integers_of_numpy():
+    assert bonas.run(random(CAMEL.space), CAMEL.objective, KEY, np.int64(2)).y.size == 2
+
+
+def test_several_keys_are_for_run_many():
+    for keys in (jax.random.split(KEY, 2), jax.random.split(jax.random.PRNGKey(0), 2)):
+        with pytest.raises(ValueError, match=r"got keys of shape .*use bonas.run_many"):
+            bonas.run(random(CAMEL.space), CAMEL.objective, keys, 3)
+
+
+def test_a_prior_without_a_parameter_of_the_kernel_is_refused():
+    kernel = gp.matern52(lambda d: {"lengthscale": dist.LogNormal(0.0, 1.0)})
+    words = "needs the parameter 'variance', but its prior has lengthscale: add"
+    with pytest.raises(ValueError, match=words):
+        first_suggestion(surrogates.gp(kernel))
 
 
 def test_a_kernel_needs_a_function():

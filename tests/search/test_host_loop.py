@@ -149,7 +149,7 @@ def test_the_default_finds_the_best_of_a_conditional_space():
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match="trials to be at least 1"):
+    with pytest.raises(ValueError, match="trials must be an integer of at least 1"):
         quickly(loss, trials=0)
     with pytest.raises(
         ValueError, match=r"expected a search of the space .*; got one of"
@@ -194,3 +194,21 @@ def test_a_group_of_exceptions_is_a_failure_if_each_is():
     problems.append(KeyboardInterrupt())
     with pytest.raises(BaseExceptionGroup, match="two"):
         quickly(breaks, catch=(Exception,))
+
+
+def test_an_objective_may_return_its_cost():
+    result = quickly(lambda config: (loss(config), 3.0 + config["depth"]))
+    costs = [3.0 + each.config["depth"] for each in result.evaluations]
+    assert [each.cost for each in result.evaluations] == costs
+    np.testing.assert_array_equal(result.state.observations.cost, costs)
+    assert [each.value for each in result.evaluations] == [
+        loss(each.config) for each in result.evaluations
+    ]
+
+
+@pytest.mark.parametrize("cost", [-1.0, np.inf])
+def test_a_cost_is_finite_and_not_negative(cost):
+    with pytest.raises(ValueError, match="must be finite and not negative; got"):
+        quickly(lambda config: (0.0, cost))
+    failed = quickly(lambda config: (0.0, cost), catch=(ValueError,))
+    assert all("not negative" in each.error for each in failed.evaluations)

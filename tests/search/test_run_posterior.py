@@ -161,6 +161,31 @@ def test_all_kinds_of_runs_are_known():
     np.testing.assert_allclose(means[0], means[2], rtol=1e-3)
 
 
+def test_the_finished_trials_of_a_study_are_known(tmp_path):
+    def evaluate(config):
+        if config["depth"] == 2:
+            raise ValueError("too deep")
+        return float(objective(KEY, SPACE.encode(config))), 7.0
+
+    model = bonas.bayes(SPACE, surrogate=surrogates.linear(), failures="model")
+    path = tmp_path / "runs.db"
+    with bonas.Study(path, SPACE, search=random(SPACE), direction="maximize") as study:
+        with pytest.raises(ValueError, match="study with finished trials; got none"):
+            posterior(model, study)
+        study.optimize(evaluate, trials=5, progress=False)
+        study.ask()
+        fitted = posterior(model, study)
+        finished = study.trials[:5]
+    failed = [trial.value is None for trial in finished]
+    assert 0 < sum(failed) < 5
+    np.testing.assert_array_equal(~fitted.data.mask[:, 0], failed)
+    np.testing.assert_allclose(fitted.data.x, [trial.u for trial in finished])
+    losses = [0.0 if trial.value is None else -trial.value for trial in finished]
+    np.testing.assert_allclose(fitted.data.y[:, 0], losses)
+    # in the units of the objective, which is maximized
+    assert (fitted.predict(X).mean > 0.0).all()
+
+
 @pytest.mark.slow
 def test_many_runs_by_vmap():
     keys = jax.random.split(KEY, 2)

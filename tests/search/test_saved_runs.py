@@ -10,9 +10,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
+from cases import brownian
 
 import bonas
+from bonas import gp, surrogates
 from bonas.search import History, Result, Search, evolution, random
 from bonas.search.run_files import FORMAT
 
@@ -29,6 +32,10 @@ KEY = jax.random.key(0)
 
 def objective(key, u):
     return jnp.where(u[2] < 0.5, jnp.nan, u[1]), 2.0 + u[0]
+
+
+def level(params, data, x):
+    return params["level"]
 
 
 def same(first, second):
@@ -112,8 +119,17 @@ def test_records_of_arrays_in_containers_are_kept(history, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize("kind", ["History", "Result"])
+@pytest.mark.parametrize("kind", ["History", "Result", "search"])
 def test_pickle_keeps_runs(kind, history):
+    if kind == "search":  # a RunPosterior has its search, whose kernel may be a user's
+        kernel = gp.Kernel(prior={"scale": dist.HalfNormal(1.0)}, value=brownian)
+        mean = gp.Mean(level, prior={"level": dist.Normal(0.0, 1.0)})
+        model = surrogates.gp(kernel, mean=mean)
+        found = pickle.loads(pickle.dumps(bonas.bayes(SPACE, surrogate=model)))
+        assert found.surrogate.kernel.value is brownian
+        assert found.surrogate.kernel.prior(3)["scale"].scale == 1.0
+        assert found.surrogate.mean.prior(3)["level"].loc == 0.0
+        return
     if kind == "History":
         assert same(pickle.loads(pickle.dumps(history)), history)
         return
@@ -151,7 +167,7 @@ def test_a_saved_result_is_read_as_it_was(tmp_path):
     def fails(config):
         if config["kind"] == "x":
             raise MemoryError("too large")
-        return config["rate"]
+        return config["rate"], 9.0
 
     settings = {"search": SEARCH, "catch": (MemoryError,), "progress": False}
     result = bonas.minimize(fails, SPACE, trials=8, direction="maximize", **settings)
@@ -162,10 +178,11 @@ def test_a_saved_result_is_read_as_it_was(tmp_path):
     assert found.direction == "maximize"
     assert same(found.state, result.state)
     for one, other in zip(found.evaluations, result.evaluations, strict=True):
-        assert (one.config, one.error, one.seconds) == (
+        assert (one.config, one.error, one.seconds, one.cost) == (
             other.config,
             other.error,
             other.seconds,
+            other.cost,
         )
         assert np.array_equal(one.value, other.value, equal_nan=True)
         assert same(one.info, other.info)

@@ -121,7 +121,7 @@ def test_decode_refuses_what_is_not_a_number(bad):
 
 
 def test_a_space_needs_a_parameter():
-    with pytest.raises(ValueError, match="at least one parameter"):
+    with pytest.raises(ValueError, match=r"expected parameters by name.*got none"):
         Space()
 
 
@@ -369,3 +369,10 @@ def test_points_are_numbers_in_float32(space):
         np.testing.assert_array_equal(snap(space, u), u)
     assert ((u >= 0.0) & (u <= 1.0)).all()
     assert all(np.isfinite(value).all() for value in values.values())
+
+
+@pytest.mark.parametrize("given", [([(0, 1)],), (bonas.Float(0.0, 1.0),), ()])
+def test_parameters_have_names(given):
+    words = r"expected parameters by name, such as Space\(rate=Float\(0, 1\)\); got"
+    with pytest.raises(ValueError, match=words):
+        bonas.Space(*given)

@@ -134,7 +134,7 @@ def test_a_wrong_report_is_named(path, capsys, column, value, words):
     [
         ("space", '"x"', "expected parameters by name; got 'x'"),
         ("space", '{"a": 1}', "expected parameters by name"),
-        ("space", "{}", "a space needs at least one parameter"),
+        ("space", "{}", "expected parameters by name"),
         ("space", '{"a": {"kind": "Flat"}}', "Flat"),
         ("space", '{"a": {"kind": "Float", "low": "x"}}', "setting 'space'"),
         ("space", "{", "expected JSON; got '{'"),

@@ -83,6 +83,8 @@ def test_shapes_are_those_of_the_interface(name):
     assert (std > 0.0).all()
     assert model.covariance(state, POINTS, POINTS[:3]).shape == (s, 30, 3)
     assert model.sample(KEY, state, POINTS, 7).shape == (7, 30)
+    assert model.noise_variance(state).shape in ((s,), (1,))
+    assert (model.noise_variance(state) >= 0.0).all()
 
 
 @pytest.mark.slow

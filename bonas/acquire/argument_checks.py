@@ -1,0 +1,101 @@
+"""Check functions and settings that acquisitions and searches are given."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import jax
+from jax import ShapeDtypeStruct as Shape
+
+
+def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
+    """Raise a ValueError unless a function maps mean, std and best to scores.
+
+    An acquisition such as `acquire.thompson` that was not called is the most frequent case.
+    """
+    expected = "expected an acquisition, or a function of mean, std and best such as bonas.log_ei"
+    if isinstance(function, type) or not callable(function):
+        hint = ": pass an object of it" if isinstance(function, type) else ""
+        raise ValueError(f"{expected}; got {function!r}{hint}")
+    if _returns(function, "Acquisition"):
+        hint = "got a function that creates one"
+        raise ValueError(f"{expected}; {hint}: {_call(function)}")
+    if not _accepts(function, 3, settings):
+        given = f" with the settings {', '.join(settings)}" if settings else ""
+        raise ValueError(
+            f"{expected}; cannot call {_describe(function)} with three arrays{given}. If it "
+            f"creates an acquisition, {_call(function)}"
+        )
+    pair = Shape((2, 3), float)
+    scores = jax.eval_shape(
+        lambda *args: function(*args, **settings), pair, pair, Shape((2, 1), float)
+    )
+    if not isinstance(scores, Shape):
+        raise ValueError(
+            f"expected {_name(function)} to return scores, one for each point; got {scores!r}"
+        )
+
+
+def check_pending(pending: Any) -> None:
+    """Raise a ValueError unless a function returns values at pending points."""
+    expected = "expected pending to be a function of a key, a model, its state and data, such as "
+    if not callable(pending):
+        raise ValueError(f"{expected}acquire.believer; got {pending!r}")
+    if not _accepts(pending, 4, {}):
+        raise ValueError(
+            f"{expected}acquire.believer; got {_describe(pending)}. If it creates such a "
+            f"function, {_call(pending)}"
+        )
+
+
+def check_hashable(value: Any, name: str) -> None:
+    """Raise a TypeError if a value is not hashable, naming the field that is at fault."""
+    try:
+        hash(value)
+    except TypeError as error:
+        for field in fields(value) if is_dataclass(value) else ():
+            check_hashable(getattr(value, field.name), f"{name}.{field.name}")
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)):
+            raise TypeError(
+                f"settings of a search must be static; got a tracer as {name}: pass a number that "
+                "is not an argument of a transformed function, or list it in static_argnames"
+            ) from error
+        raise TypeError(
+            f"{name} must be hashable, such as a number, string or tuple; "
+            f"got {type(value).__name__}"
+        ) from error
+
+
+def _accepts(function: Callable[..., Any], n: int, settings: dict[str, Any]) -> bool:
+    """Return whether a function can be called with n positional arguments and the settings."""
+    try:
+        inspect.signature(function).bind(*(None,) * n, **settings)
+    except TypeError:
+        return False
+    except ValueError:  # it has no signature
+        pass
+    return True
+
+
+def _returns(function: Callable[..., Any], name: str) -> bool:
+    """Return whether a function is annotated to return a class of this name."""
+    found = getattr(function, "__annotations__", {}).get("return")
+    return name in (found, getattr(found, "__name__", None))
+
+
+def _call(function: Callable[..., Any]) -> str:
+    arguments = "" if _accepts(function, 0, {}) else "..."
+    return f"call it, as in {_name(function)}({arguments})"
+
+
+def _describe(function: Callable[..., Any]) -> str:
+    """Return the name of a function with its arguments."""
+    return f"{_name(function)}({', '.join(inspect.signature(function).parameters)})"
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """Return the name under which users know a function."""
+    name: str = getattr(function, "__name__", repr(function))
+    is_ours = getattr(function, "__module__", "").startswith("bonas.acquire")
+    return f"acquire.{name}" if is_ours else name

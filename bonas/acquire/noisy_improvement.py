@@ -1,0 +1,52 @@
+"""Expected improvement over the unknown minimum of noisy evaluations."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from bonas.acquire.acquisition import Acquisition, Context
+from bonas.acquire.maximize import Score
+from bonas.acquire.monte_carlo import draw_latent, even_normals
+
+
+@dataclass(frozen=True)
+class NoisyEI(Acquisition):
+    """Expected improvement over draws of the latent minimum; see `noisy_ei`."""
+
+    draws: int
+
+    def score(
+        self, key: PRNGKeyArray, context: Context, memory: Any
+    ) -> tuple[Score, Any]:
+        at = context.data.x
+        succeeded = context.data.mask[:, 0] & ~context.failed
+        # values without noise would make the covariance of their latent values 0
+        jitter = float(jnp.finfo(at.dtype).eps) ** 0.6
+        drawn = draw_latent(
+            context,
+            at,
+            succeeded | context.pending,
+            even_normals(key, self.draws, len(at)).astype(at.dtype),
+            jitter=jitter,
+        )
+        return drawn.log_gain, memory
+
+
+def noisy_ei(draws: int = 32) -> Acquisition:
+    """Score a point by its expected improvement over the minimum of the latent function so far.
+
+    Letham et al. 2019, eq. 9, for minimization. With noise the values of the latent function at the
+    evaluated points are not known, so neither is their minimum. They are drawn jointly from the
+    posterior; each draw gives an expected improvement in closed form, over its own minimum and with
+    the model conditioned on it. The score is the logarithm of the average. Points that are pending
+    are drawn as well. Without noise this is close to `log_ei`.
+
+    Args:
+        draws: Quasi-Monte Carlo draws for each hyperparameter sample. The cost of an ask grows with
+            their number and with the cube of the capacity.
+    """
+    if draws < 1:
+        raise ValueError(f"expected draws to be at least 1; got {draws}")
+    return NoisyEI(draws)

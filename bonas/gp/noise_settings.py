@@ -1,0 +1,77 @@
+"""The noise variance as a setting: a number, an array, a prior, or a function that returns one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from bonas.infer import is_distribution
+
+# The noise variance: a number, an array (), also a traced one, its prior, or a function without
+# arguments that returns one of these.
+Noise = Any
+
+_EXPECTED = (
+    "expected the noise variance to be a number of at least 0, an array of shape (), a "
+    "distribution, or a function without arguments that returns one of these"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayNoise:
+    """A noise variance in a traced array.
+
+    Arrays have no hash, but settings need one. This object is hashable by identity.
+    """
+
+    variance: Array  # ()
+
+    def __call__(self) -> Array:
+        return self.variance
+
+
+def check_noise(noise: Noise) -> Noise:
+    """Return a noise variance as a hashable setting; raise a ValueError if it is not valid."""
+    if is_distribution(noise):
+        if noise.shape() != ():
+            raise ValueError(
+                f"expected a prior of one noise variance; got one of shape {noise.shape()}"
+            )
+        return noise
+    if callable(noise):
+        return noise
+    _check_variance(noise)
+    if jnp.ndim(noise):
+        raise ValueError(
+            f"expected one noise variance; got an array of shape {jnp.shape(noise)}. For the noise "
+            "of each observation, use bayes(known_noise=True) and Observation(x, y, noise=...)"
+        )
+    return ArrayNoise(noise) if isinstance(noise, jax.core.Tracer) else float(noise)
+
+
+def resolve_noise(noise: Noise) -> Any:
+    """Return the prior of the noise variance, or the variance if it is known."""
+    if is_distribution(noise):
+        return noise
+    found = noise() if callable(noise) else noise
+    if not is_distribution(found):
+        _check_variance(found)
+    return found
+
+
+def _check_variance(variance: Any) -> None:
+    """Raise a ValueError unless a variance, or an array of them, is real and at least 0."""
+    kinds = (int, float, np.ndarray, np.generic, jax.Array)
+    is_number = isinstance(variance, kinds) and not isinstance(variance, bool)
+    if not is_number or not (
+        jnp.issubdtype(jnp.result_type(variance), jnp.floating)
+        or jnp.issubdtype(jnp.result_type(variance), jnp.integer)
+    ):
+        raise ValueError(f"{_EXPECTED}; got {variance!r}")
+    if not isinstance(variance, jax.core.Tracer):
+        values = np.asarray(variance)
+        if not (np.isfinite(values) & (values >= 0.0)).all():
+            raise ValueError(f"{_EXPECTED}; got {variance!r}")

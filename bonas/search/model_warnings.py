@@ -1,0 +1,85 @@
+"""Warn at the end of a run if the model often failed, with the number of times."""
+
+import sys
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bonas.search.search import FALLBACKS, AskInfo
+
+# Positions in FALLBACKS of the problems of a model; the others are problems of the objective.
+_MODEL_FALLBACKS = tuple(range(2, len(FALLBACKS)))
+# Shares of the asks with a model above which a run ends with a warning. Short fits of a healthy
+# model often stop before the optimum: four in five on Branin, where late points are close together.
+_MAX_FALLBACKS = 0.05
+_MAX_FLAT = 0.25
+_MAX_UNCONVERGED = 0.95
+
+
+class ModelWarning(UserWarning):
+    """The model of a search often failed, or its fits did not converge."""
+
+
+class ModelProblems(NamedTuple):
+    """How often the model of a run, or of several, had a problem."""
+
+    asks: int  # asks with a model
+    fallbacks: int  # the model was not finite
+    flat: int  # the acquisition did not distinguish the candidates
+    unconverged: int  # the fit did not converge
+
+    def __str__(self) -> str:
+        texts = {
+            "the model was not finite": self.fallbacks,
+            "the acquisition was flat": self.flat,
+            "the fit did not converge": self.unconverged,
+        }
+        found = [f"{text} {times} times" for text, times in texts.items() if times]
+        return f"in {self.asks} asks, {' and '.join(found) or 'nothing failed'}"
+
+    @property
+    def frequent(self) -> bool:
+        """Whether a problem is so frequent that the model cannot be trusted."""
+        return (
+            self.fallbacks > _MAX_FALLBACKS * self.asks
+            or self.flat > _MAX_FLAT * self.asks
+            or self.unconverged > _MAX_UNCONVERGED * self.asks
+        )
+
+
+def model_problems(info: AskInfo) -> ModelProblems:
+    """Count the problems of the model in the reports of asks, with leaves of any shape.
+
+    Points of the initial design need no model, and an acquisition is flat if no point is left.
+    """
+    fallback = np.isin(np.asarray(info.fallback), _MODEL_FALLBACKS)
+    modeled = ~np.asarray(info.random) | fallback
+    flat = np.asarray(info.flat) & ~np.asarray(info.exhausted)
+    unconverged = ~np.asarray(info.converged) & ~fallback
+    masks = (modeled, fallback, modeled & flat & ~fallback, modeled & unconverged)
+    return ModelProblems(*(int(mask.sum()) for mask in masks))
+
+
+def warn_about_model(info: AskInfo) -> None:
+    """Issue one `ModelWarning` if problems of the model were frequent; do nothing under `jit`."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(info)):
+        return
+    problems = model_problems(info)
+    if problems.frequent:
+        warnings.warn(
+            f"{problems}; see the page 'When a model fails' of the documentation",
+            ModelWarning,
+            stacklevel=_caller_level(),
+        )
+
+
+def _caller_level() -> int:
+    """Return the stack level of the first caller outside bonas, as `warnings.warn` counts."""
+    level = 1
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("bonas"):
+        level += 1
+        frame = frame.f_back
+    return level + 1
