@@ -218,7 +218,7 @@ def _is_flat(scores: Array) -> Array:
     high = jnp.max(jnp.where(finite, scores, -jnp.inf))
     low = jnp.min(jnp.where(finite, scores, jnp.inf))
     mixed = finite.any() & ~finite.all()
-    size = jnp.maximum(jnp.maximum(jnp.abs(high), jnp.abs(low)), 1.0)
+    size = jnp.maximum(jnp.maximum(high, -low), 1.0)
     return ~mixed & ~(high - low > _FLAT * size)
 
 

@@ -82,21 +82,16 @@ def maximize(
     ends = jax.vmap(climb)(starts)
     best = jnp.argmin(ends.value)
     end = jax.tree.map(lambda leaf: leaf[best], ends)
-    finite = jnp.isfinite(end.value)
+    gain = 0.5 * (end.gradient @ end.inverse @ end.gradient)
+    converged = jnp.maximum(gain, end.decrease) <= tolerance
     info = Info(
         log_density=-end.value[None],
-        accept=(finite & _has_converged(end, tolerance)).astype(vector.dtype)[None],
-        diverging=~finite[None],
+        accept=converged.astype(vector.dtype)[None],
+        diverging=~jnp.isfinite(end.value)[None],
         scale=jnp.linalg.norm(end.gradient),
         evaluations=jnp.asarray(len(starts) * (steps + 1)),
     )
     return jax.tree.map(lambda leaf: leaf[None], unflatten(end.point)), info
-
-
-def _has_converged(end: _State, tolerance: float) -> Array:
-    """Return whether the last step and a full quasi-Newton step gain at most the tolerance."""
-    gain = 0.5 * (end.gradient @ end.inverse @ end.gradient)
-    return (end.decrease <= tolerance) & (gain <= tolerance)
 
 
 def _descend(

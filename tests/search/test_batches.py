@@ -103,22 +103,21 @@ def test_minimize_evaluates_batches():
     assert not result.state.observations.pending.any()
 
 
-@pytest.mark.parametrize("steps", [0, 3, 5])
+@pytest.mark.parametrize("steps", [3, 5])
 def test_numbers_of_evaluations_that_batches_do_not_divide_are_refused(steps):
     message = f"multiple of 2, the points per ask of this search; got {steps}"
     with pytest.raises(ValueError, match=message):
         bonas.run(Pairs(SPACE), objective, KEY, steps)
-    if steps:
-        with pytest.raises(ValueError, match=message):
-            bonas.run_many(random(SPACE, batch=2), objective, KEY[None], steps)
-        with pytest.raises(ValueError, match=message):
-            bonas.minimize(
-                lambda config: 0.0,
-                SPACE,
-                trials=steps,
-                search=random(SPACE, batch=2),
-                progress=False,
-            )
+    with pytest.raises(ValueError, match=message):
+        bonas.run_many(random(SPACE, batch=2), objective, KEY[None], steps)
+    with pytest.raises(ValueError, match=message):
+        bonas.minimize(
+            lambda config: 0.0,
+            SPACE,
+            trials=steps,
+            search=random(SPACE, batch=2),
+            progress=False,
+        )
 
 
 def test_a_search_that_asks_for_other_points_than_it_says_is_refused():
