@@ -217,9 +217,9 @@ def _is_flat(scores: Array) -> Array:
     finite = jnp.isfinite(scores)
     high = jnp.max(jnp.where(finite, scores, -jnp.inf))
     low = jnp.min(jnp.where(finite, scores, jnp.inf))
-    mixed = finite.any() & ~finite.all()
+    unmixed = finite.all() == finite.any()
     size = jnp.maximum(jnp.maximum(high, -low), 1.0)
-    return ~mixed & ~(high - low > _FLAT * size)
+    return unmixed & ~(high - low > _FLAT * size)
 
 
 def _best_of_groups(scores: Array, k: int) -> Array:

@@ -287,7 +287,6 @@ def conclude_ask(
 ) -> tuple[Array, AskInfo]:
     """Return the selected point, or a random one if the model is not finite, and the report."""
     x = jnp.where(context.finite, chosen.x, random)
-    fallback = jnp.where(fit.info.finite, 0, 2)
     return x, ask_info(
         x,
         acquisition=chosen.score,
@@ -297,7 +296,7 @@ def conclude_ask(
         duplicates=chosen.duplicates,
         exhausted=exhausted,
         random=~context.finite,
-        fallback=jnp.where(context.finite, fallback, 4),
+        fallback=jnp.where(context.finite, jnp.where(fit.info.finite, 0, 2), 4),
         output=fit.scale,
     )
 

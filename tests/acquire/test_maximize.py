@@ -176,7 +176,7 @@ def test_a_posterior_draw_that_is_no_number_never_wins(n):
     scores = points[:, 0].at[1].set(jnp.nan)
     chosen = choose(points, scores, NOTHING - 1.0, NONE)
     np.testing.assert_array_equal(chosen.x, points[-1])
-    assert chosen.flat
+    assert not chosen.flat
     assert choose(points, jnp.full(n, jnp.nan), NOTHING - 1.0, NONE).flat
 
 
