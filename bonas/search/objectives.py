@@ -31,7 +31,7 @@ class NamedObjective:
     arguments: tuple[str, ...]  # names of the arguments except the key
 
     def __call__(self, key: PRNGKeyArray, u: Float[Array, " d"]) -> Any:
-        values: dict[str, Any] = dict(self.space.values(u))
+        values: dict[str, Any] = _weak(self.space.values(u))
         if _ACTIVE not in values:
             values[_ACTIVE] = dict(
                 zip(self.space.names, self.space.active(u), strict=True)
@@ -44,7 +44,8 @@ def named_objective(objective: Objective, space: Space) -> NamedObjective:
 
     `run` and `run_many` do so automatically unless the names are ambiguous.
 
-    The objective receives the numbers that `Space.values` returns; for an option, its position. An
+    The objective receives the numbers that `Space.values` returns; for an option, its position. They
+    are weakly typed, like Python numbers, so that float32 arrays times a parameter remain float32. An
     inactive parameter has its lowest value or first option, which the objective must ignore. An
     objective with an argument `active` receives a dict of booleans, one per parameter; in a space
     with a parameter of this name the argument is the parameter.
@@ -174,6 +175,15 @@ def evaluate_points(
         jax.lax.map(evaluate, pairs) if on_cpu else jax.vmap(evaluate)(pairs)
     )
     return values
+
+
+def _weak(values: dict[str, Array]) -> dict[str, Array]:
+    """Mark numbers as weakly typed, so that they take the precision of other operands."""
+    convert = jax.lax.convert_element_type_p.bind  # no function of JAX does this
+    return {
+        name: convert(value, new_dtype=value.dtype, weak_type=True, sharding=None)
+        for name, value in values.items()
+    }
 
 
 class _Arguments(NamedTuple):

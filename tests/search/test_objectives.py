@@ -197,3 +197,49 @@ def test_regret_of_maximized_runs_is_below_the_optimum():
     shown = ax.get_lines()[0].get_ydata()
     np.testing.assert_allclose(shown, 1.0 - np.median(many.best, axis=0))
     assert "optimum − best" in ax.get_ylabel()
+
+
+# Precision
+
+
+def train(key, rate, momentum, depth):
+    """Train in float32 by gradient descent, with parameters in the updates of the scan."""
+    x = jax.random.normal(key, (8, 3), jnp.float32)
+
+    def step(carry, _):
+        w, speed = carry
+        slope = jax.grad(lambda w: jnp.mean((x @ w - 1) ** 2))(w)
+        speed = momentum * speed - rate / depth * slope
+        return (w + speed, speed), None
+
+    start = (jnp.zeros(3, jnp.float32), jnp.zeros(3, jnp.float32))
+    (w, _), _ = jax.lax.scan(step, start, None, length=4)
+    assert (w * jnp.log(depth)).dtype == jnp.float32
+    return jnp.sum(w)
+
+
+TRAINING = bonas.Space(
+    rate=bonas.Float(1e-4, 1.0, log=True),
+    momentum=bonas.Ordinal((0.0, 0.5, 0.9)),
+    depth=bonas.Int(1, 4),
+)
+
+
+def test_parameters_by_name_leave_training_in_float32():
+    history = bonas.run(random(TRAINING), train, KEY, 4)
+    assert history.y.dtype == jnp.float64
+    np.testing.assert_array_equal(history.y, history.y.astype(jnp.float32))
+
+
+def test_parameters_by_name_have_the_bits_of_float64():
+    def formula(rate, momentum, depth):
+        return jnp.sin(rate) ** momentum / depth + jnp.arange(3.0) @ jnp.ones(3) * rate
+
+    named = bonas.run(
+        random(TRAINING), lambda key, **values: formula(**values), KEY, 16
+    )
+    of_point = bonas.run(
+        random(TRAINING), lambda key, u: formula(**TRAINING.values(u)), KEY, 16
+    )
+    np.testing.assert_array_equal(named.x, of_point.x)
+    np.testing.assert_array_equal(named.y, of_point.y)
