@@ -20,7 +20,7 @@ from bonas.curves.training_record import (
     empty_record,
     find_row,
 )
-from bonas.search import Observation, Search
+from bonas.search import Observation, ProgramCache, Search
 
 # (key, x (d,), step ()) -> the value at that checkpoint
 CurveObjective = Callable[[Array, Array, Array], Array]
@@ -136,7 +136,12 @@ def run_curves(
     def unfinished(run: _Run) -> Array:
         return ~run.over & (run.advances < settings.rows)
 
-    return _history(settings, jax.lax.while_loop(unfinished, ask, start))
+    # JAX frees the program of this function with it, but keeps that of a loop outside of jit.
+    @jax.jit
+    def finish(start: _Run) -> _Run:
+        return jax.lax.while_loop(unfinished, ask, start)
+
+    return _history(settings, finish(start))
 
 
 def _start(settings: _RunSettings, key: PRNGKeyArray) -> _Run:
@@ -235,23 +240,19 @@ def run_curves_many(
         raise ValueError(
             f"expected keys of shape (k,), as jax.random.split(key, k) returns; got {keys.shape}"
         )
-    return _run_each(
-        search,
-        objective,
-        *_check_run(search, steps, budget),
-        keys,
-        networks,
-    )
+    found_steps, found_budget = _check_run(search, steps, budget)
+    programs = _programs(search, objective, found_steps, found_budget, networks)
+    histories: CurveHistory = programs(keys)
+    return histories
 
 
-@partial(jax.jit, static_argnames=("objective", "steps", "budget", "networks"))
 def _run_each(
     search: Search,
     objective: CurveObjective,
     steps: tuple[int, ...],
     budget: int,
-    keys: Array,
     networks: int | None,
+    keys: Array,
 ) -> CurveHistory:
     def run(key: Array) -> CurveHistory:
         return run_curves(
@@ -264,6 +265,9 @@ def _run_each(
         )
 
     return jax.lax.map(run, keys)
+
+
+_programs = ProgramCache(_run_each)
 
 
 def _check_run(

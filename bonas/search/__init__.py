@@ -7,6 +7,7 @@ from bonas.search.baselines import sobol as sobol
 from bonas.search.bayesian import bayes as bayes
 from bonas.search.checks import check_search as check_search
 from bonas.search.checks import check_space as check_space
+from bonas.search.compiled_runs import ProgramCache as ProgramCache
 from bonas.search.history import History as History
 from bonas.search.host_loop import check_seed as check_seed
 from bonas.search.host_loop import make_observation as make_observation

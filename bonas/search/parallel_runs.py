@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from bonas.search.batches import Record
 from bonas.search.checks import check_keys, check_search
+from bonas.search.compiled_runs import ProgramCache
 from bonas.search.history import History
 from bonas.search.model_warnings import warn_about_model
 from bonas.search.objectives import Objective
@@ -66,16 +67,8 @@ def run_many(
     mesh = Mesh(np.array(devices[: min(size, len(devices))]), ("seeds",))
     known = None if data is None else read_known(search.space, data)
     padded = _pad((keys, state), n, size)
-    run_part = partial(
-        _run_part,
-        search,
-        objective,
-        known,
-        steps=steps,
-        direction=direction,
-        record=record,
-        mesh=mesh,
-    )
+    program = _programs(search, objective, steps, direction, record, mesh)
+    run_part = partial(program, known)
     if not progress:
         first = jax.tree.map(lambda leaf: leaf[0], padded)
         history: History = jax.tree.map(lambda leaf: leaf[:n], run_part(first))
@@ -110,17 +103,15 @@ def _pad(tree: Any, n: int, size: int) -> Any:
     )
 
 
-@partial(jax.jit, static_argnames=("objective", "steps", "direction", "record", "mesh"))
 def _run_part(
     search: Search,
     objective: Objective,
-    known: Any,
-    starts: tuple[Array, Any],
-    *,
     steps: int,
     direction: str,
     record: Record | None,
     mesh: Mesh,
+    known: Any,
+    starts: tuple[Array, Any],
 ) -> History:
     """Run one part of the keys and states (size, ...)."""
 
@@ -157,3 +148,6 @@ def _run_part(
     )
     histories: History = sharded(starts, known)
     return histories
+
+
+_programs = ProgramCache(_run_part)

@@ -68,13 +68,18 @@ def run(
     )
     q = points_per_ask(search, start, steps)
 
-    def step(state: Any, i: Array) -> tuple[Any, Any]:
-        step_key = jax.random.fold_in(run_key, i)
-        return take_step(
-            search, objective, step_key, state, batch=q, sign=sign, record=record
-        )
+    # JAX frees the program of this function with it, but keeps that of a scan outside of jit.
+    @jax.jit
+    def take_steps(key: PRNGKeyArray, state: Any, known: Array) -> tuple[Any, Any]:
+        def step(state: Any, i: Array) -> tuple[Any, Any]:
+            step_key = jax.random.fold_in(key, i)
+            return take_step(
+                search, objective, step_key, state, batch=q, sign=sign, record=record
+            )
 
-    state, rows = jax.lax.scan(step, start, jnp.arange(steps // q) + known // q)
+        return jax.lax.scan(step, state, jnp.arange(steps // q) + known // q)
+
+    state, rows = take_steps(run_key, start, known)
     history = make_history(rows, state, sign)
     warn_about_model(history.info)
     return history
