@@ -4,11 +4,14 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 from bonas.xla_options import compile_faster, use_one_thread
 
 # BLAS libraries read these when a process starts: they are set for child processes.
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+# Packages whose frames are not the caller's.
+_INTERNAL = ("bonas", "jax", "contextlib")
 # Programs that compile in less than this many seconds are not cached.
 _MIN_COMPILE_SECONDS = 0.3
 
@@ -78,8 +81,34 @@ def warn_about_single_precision() -> None:
     warnings.warn(
         "this search runs in float32, which is too coarse for Gaussian processes: call "
         "bonas.configure() first for float64, or bonas.configure(x64=False) to keep float32",
-        stacklevel=4,
+        stacklevel=caller_level(),
     )
+
+
+def precision_error(what: str) -> str:
+    """Return the message for something, such as "the state was computed", of other precision."""
+    import jax.numpy as jnp
+
+    x64 = jnp.result_type(float) == jnp.float64
+    old, new = ("float32", "float64") if x64 else ("float64", "float32")
+    return (
+        f"{what} in {old}, but this process computes in {new}: "
+        f"call bonas.configure({'x64=False' if x64 else ''}) to continue in {old}, or "
+        f"bonas.configure({'' if x64 else 'x64=False'}) before you start to use {new}"
+    )
+
+
+def caller_level() -> int:
+    """Return the stack level of the first caller outside bonas and JAX, for `warnings.warn`."""
+    level = 1
+    frame: Any = sys._getframe(1)
+    while (
+        frame is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL
+    ):
+        level += 1
+        frame = frame.f_back
+    return level
 
 
 def _set_cache(folder: str | None) -> None:

@@ -295,3 +295,83 @@ bonas.configure(x64=False, cache=False)
 result["found"] = find()
 """
     assert child(code, tmp_path)["found"] == ["float32", []]
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """Runs and studies of before a late call, used after it."""
+    code = """
+space = bonas.Space(x=bonas.Float(0.0, 1.0))
+search = bonas.bayes(space, initial=2)
+key = jax.random.key(0)
+def objective(key, u):
+    return (u[0] - 0.3) ** 2
+def message(function):
+    try:
+        function()
+    except Exception as problem:
+        return [type(problem).__name__, str(problem)]
+    return None
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    study = bonas.Study("study.db", space)
+    study.tell(study.ask(), 1.0)
+result["warnings"] = [str(each.message) for each in caught]
+result["files"] = [Path(each.filename).name for each in caught]
+history = bonas.run(search, objective, key, 4)
+bonas.configure(cache=False)
+result["study"] = message(study.ask)
+result["reopened"] = message(bonas.Study("study.db", space).ask)
+result["state"] = message(lambda: bonas.run(search, objective, key, 2, state=history.state))
+fitted = bonas.search.posterior(search, history)
+mean, std = fitted.predict(history.x)
+result["dtype"] = str(mean.dtype)
+result["error"] = float(jnp.abs(mean - history.y).max())
+bonas.configure(x64=False, cache=False)
+result["back"] = message(study.ask)
+"""
+    return child(code, tmp_path_factory.mktemp("mixed"))
+
+
+@pytest.mark.slow
+def test_a_default_study_in_single_precision_warns_once(mixed):
+    assert len(mixed["warnings"]) == 1
+    assert "bonas.configure()" in mixed["warnings"][0]
+    assert mixed["files"] == ["<string>"]  # the caller, not the library
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("study", "StudyError"), ("reopened", "StudyError"), ("state", "ValueError")],
+)
+def test_states_from_before_a_late_call_are_refused(mixed, name, kind):
+    found, message = mixed[name]
+    assert found == kind
+    assert "in float32, but this process computes in float64" in message
+    assert "call bonas.configure(x64=False) to continue in float32" in message
+
+
+@pytest.mark.slow
+def test_a_study_continues_in_its_precision(mixed):
+    assert mixed["back"] is None
+
+
+@pytest.mark.slow
+def test_runs_from_before_a_late_call_have_a_posterior(mixed):
+    assert mixed["dtype"] == "float64"
+    assert mixed["error"] < 0.01
+
+
+@pytest.mark.slow
+def test_a_state_in_single_precision_warns(tmp_path):
+    code = """
+search = bonas.bayes(bonas.Space(x=bonas.Float(0.0, 1.0)))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    jax.jit(search.init, static_argnums=1)(jax.random.key(0), 4)
+result["warnings"] = [[str(each.message), Path(each.filename).name] for each in caught]
+"""
+    ((message, file),) = child(code, tmp_path)["warnings"]
+    assert "bonas.configure()" in message
+    assert file == "<string>"

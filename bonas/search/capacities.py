@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import keystr, tree_leaves_with_path
 
+from bonas.configuration import precision_error
 from bonas.search.search import Search
 
 # Capacities at which the shapes of a state are compared, to find those that depend on it.
@@ -46,10 +47,13 @@ def match_state(
     for path, wanted, leaf in zip(
         paths, jax.tree.leaves(expected), leaves, strict=True
     ):
-        if (leaf.dtype, leaf.shape) != (wanted.dtype, (*runs, *wanted.shape)):
+        shape = (*runs, *wanted.shape)
+        if leaf.shape == shape and _differ_in_precision(leaf.dtype, wanted.dtype):
+            raise ValueError(precision_error("the state was computed"))
+        if (leaf.dtype, leaf.shape) != (wanted.dtype, shape):
             raise ValueError(
                 f"the state does not belong to this search: expected {path} to be {wanted.dtype}"
-                f"{[*runs, *wanted.shape]}; got {leaf.dtype}{list(leaf.shape)}"
+                f"{list(shape)}; got {leaf.dtype}{list(leaf.shape)}"
             )
     return jax.tree.unflatten(jax.tree.structure(expected), leaves), capacity
 
@@ -63,6 +67,13 @@ def _wrap_key(leaf: Any, dtype: Any) -> Any:
     """Convert the numbers that a file stores for random keys back to keys."""
     is_key = jnp.issubdtype(dtype, jax.dtypes.prng_key)
     return jax.random.wrap_key_data(leaf) if is_key and leaf.dtype != dtype else leaf
+
+
+def _differ_in_precision(found: Any, expected: Any) -> bool:
+    kinds = (jnp.floating, jnp.integer)
+    return found != expected and any(
+        jnp.issubdtype(found, kind) and jnp.issubdtype(expected, kind) for kind in kinds
+    )
 
 
 def _check_paths(expected: list[str], found: list[str]) -> None:

@@ -33,6 +33,11 @@ def check_search(search: Any) -> None:
         )
     check_space(search.space)
     check_hashable(search, type(search).__name__)
+    check_precision()
+
+
+def check_precision() -> None:
+    """Warn once if searches run in float32 because `bonas.configure` was not called."""
     if jnp.result_type(float) == jnp.float32:
         warn_about_single_precision()
 

@@ -1,12 +1,12 @@
 """Warn at the end of a run if the model often failed, with the number of times."""
 
-import sys
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from bonas.configuration import caller_level
 from bonas.search.search import FALLBACKS, AskInfo
 
 # Positions in FALLBACKS of the problems of a model; the others are problems of the objective.
@@ -71,15 +71,5 @@ def warn_about_model(info: AskInfo) -> None:
         warnings.warn(
             f"{problems}; see the page 'When a model fails' of the documentation",
             ModelWarning,
-            stacklevel=_caller_level(),
+            stacklevel=caller_level(),
         )
-
-
-def _caller_level() -> int:
-    """Return the stack level of the first caller outside bonas, as `warnings.warn` counts."""
-    level = 1
-    frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("bonas"):
-        level += 1
-        frame = frame.f_back
-    return level + 1

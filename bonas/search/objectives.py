@@ -44,11 +44,11 @@ def named_objective(objective: Objective, space: Space) -> NamedObjective:
 
     `run` and `run_many` do so automatically unless the names are ambiguous.
 
-    The objective receives the numbers that `Space.values` returns; for an option, its position. They
-    are weakly typed, like Python numbers, so that float32 arrays times a parameter remain float32. An
-    inactive parameter has its lowest value or first option, which the objective must ignore. An
-    objective with an argument `active` receives a dict of booleans, one per parameter; in a space
-    with a parameter of this name the argument is the parameter.
+    The objective receives the numbers that `Space.values` returns; for an option, its position.
+    They are weakly typed, like Python numbers, so that float32 arrays times a parameter remain
+    float32. An inactive parameter has its lowest value or first option, which the objective must
+    ignore. An objective with an argument `active` receives a dict of booleans, one per parameter;
+    in a space with a parameter of this name the argument is the parameter.
 
     Args:
         objective: A traceable function of a key and all parameters of the space, by name. Other

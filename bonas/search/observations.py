@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, append, empty
+from bonas.search.checks import check_precision
 from bonas.search.search import AskInfo, AskResult, Observation, merge_infos
 from bonas.static_settings import check_static
 
@@ -29,6 +30,7 @@ class Observations(NamedTuple):
 def empty_observations(capacity: int, d: int) -> Observations:
     """Return observations without points, with space for `capacity` points of d columns."""
     check_static("capacity", capacity)
+    check_precision()
     false = jnp.zeros(capacity, bool)
     return Observations(empty(capacity, d), false, false, jnp.zeros(capacity))
 

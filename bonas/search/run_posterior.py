@@ -174,11 +174,12 @@ def posterior(
             f"got {type(run).__name__}"
         )
     _check_observations(search, observations)
+    observations = _in_default_precision(observations)
     for scale in search.scales:
         invert_scale(scale, observations.data)  # raises a ValueError if it has none
     model = _start(search, observations, getattr(state, "model", None))
     fitted: RunPosterior = _fit(
-        search, observations, model, jnp.asarray(sign), jax.random.key(seed)
+        search, observations, model, jnp.asarray(sign, float), jax.random.key(seed)
     )
     return fitted
 
@@ -284,6 +285,16 @@ def _check_observations(search: Bayes, observations: Observations) -> None:
         raise ValueError("expected at least one successful evaluation; got none")
 
 
+def _in_default_precision(tree: Any) -> Any:
+    """Convert real numbers to the precision of JAX, which may have changed since the run."""
+
+    def convert(leaf: Array) -> Array:
+        is_real = jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(float) if is_real else leaf
+
+    return jax.tree.map(convert, tree)
+
+
 def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:
     """Return points (m, d) of the space from rows or configurations."""
     space = posterior.search.space
@@ -295,7 +306,7 @@ def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:
             f"{type(x).__name__} of shape {jnp.shape(x)}"
         )
     space.check(x)
-    return space.snap(x)
+    return space.snap(jnp.asarray(x, float))
 
 
 @jax.jit

@@ -16,6 +16,7 @@ from bonas.search import (
     AskInfo,
     Observation,
     Search,
+    check_search,
     make_observation,
     warn_about_model,
 )
@@ -69,6 +70,7 @@ class SearchStepper:
             name: Name under which compiled programs are stored, see `compile_search`.
             describe_fit: Function from the number of finished trials to entries of a trial's info.
         """
+        check_search(search)
         self.search = search
         self._storage = storage
         self._sign = sign

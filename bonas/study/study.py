@@ -160,8 +160,8 @@ class Study:
 
     def _get_stepper(self) -> SearchStepper:
         self._check_can_continue()
+        check_can_ask(self.path, self._settings, self.space, self._search)
         if self._stepper is None:
-            check_can_ask(self.path, self._settings, self.space, self._search)
             # A space that is stored completely determines the programs of the default search.
             stored_space = self._settings["space"]
             is_default = self._search is None

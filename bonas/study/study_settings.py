@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from bonas.configuration import precision_error
 from bonas.search import Search, check_seed
 from bonas.spaces import Space
 from bonas.study.database import Database, StudyError
@@ -186,12 +187,9 @@ def check_can_ask(
             "trials"
         )
     stored = settings["versions"]["precision"]
-    current = versions()["precision"]
+    current = _precision()
     if stored != current:
-        raise StudyError(
-            f"{path} was created in {stored}, but this process computes in {current}; see "
-            "bonas.configure(x64=)"
-        )
+        raise StudyError(precision_error(f"{path} was created"))
     if search is not None and search.space != space:
         raise StudyError(
             "the search and the study have different spaces; make the search for the study's space"
@@ -203,5 +201,8 @@ def versions() -> dict[str, str]:
     packages = {
         name: version(name) for name in ("bonas", "jax", "jaxlib", "numpy", "numpyro")
     }
-    precision = str(jax.dtypes.canonicalize_dtype(float))
-    return {"python": platform.python_version(), **packages, "precision": precision}
+    return {"python": platform.python_version(), **packages, "precision": _precision()}
+
+
+def _precision() -> str:
+    return str(jax.dtypes.canonicalize_dtype(float))
