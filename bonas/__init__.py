@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from bonas.acquire import log_pi as log_pi
     from bonas.acquire import pi as pi
     from bonas.checked_data import dataset as dataset
+    from bonas.checked_data import grow as grow
     from bonas.curves import curve_search as curve_search
     from bonas.curves import run_curves as run_curves
     from bonas.curves import run_curves_many as run_curves_many
     from bonas.data import Dataset as Dataset
     from bonas.data import append as append
     from bonas.data import empty as empty
-    from bonas.data import grow as grow
     from bonas.data import standardize as standardize
     from bonas.search import Observation as Observation
     from bonas.search import add_gp_ucb as add_gp_ucb
@@ -106,7 +106,7 @@ _NAMES = {
     "ei": "bonas.acquire",
     "empty": "bonas.data",
     "greedy": "bonas.acquire",
-    "grow": "bonas.data",
+    "grow": "bonas.checked_data",
     "lcb": "bonas.acquire",
     "load": "bonas.tabular",
     "log_ei": "bonas.acquire",

@@ -1,5 +1,6 @@
-"""Create datasets from rows, with a check of their values."""
+"""Create datasets from rows, with a check of their values, and enlarge them."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -57,6 +58,25 @@ def dataset(
         size=jnp.asarray(n, jnp.int32),
         noise=None if noise is None else _noise_column(noise, n, capacity),
     )
+
+
+def grow(data: Dataset, capacity: int) -> Dataset:
+    """Return the same observations with room for `capacity` rows.
+
+    Functions that take the dataset are recompiled, because its shape changes.
+    """
+    extra = capacity - len(data.x)
+    if extra < 0:
+        raise ValueError(
+            f"expected a capacity of at least {len(data.x)}; got {capacity}"
+        )
+    grown: Dataset = jax.tree.map(
+        lambda leaf: (
+            jnp.pad(leaf, [(0, extra), (0, 0)][: leaf.ndim]) if leaf.ndim else leaf
+        ),
+        data,
+    )
+    return grown
 
 
 def _noise_column(noise: ArrayLike, n: int, capacity: int) -> Array:

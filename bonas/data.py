@@ -77,25 +77,6 @@ def append(
     )
 
 
-def grow(data: Dataset, capacity: int) -> Dataset:
-    """Return the same observations with room for `capacity` rows.
-
-    Functions that take the dataset are recompiled, because its shape changes.
-    """
-    extra = capacity - len(data.x)
-    if extra < 0:
-        raise ValueError(
-            f"expected a capacity of at least {len(data.x)}; got {capacity}"
-        )
-    grown: Dataset = jax.tree.map(
-        lambda leaf: (
-            jnp.pad(leaf, [(0, extra), (0, 0)][: leaf.ndim]) if leaf.ndim else leaf
-        ),
-        data,
-    )
-    return grown
-
-
 def clean(data: Dataset) -> Dataset:
     """Return the dataset with zeros in all masked places.
 

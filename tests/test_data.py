@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bonas.checked_data import dataset
-from bonas.data import Dataset, append, clean, empty, grow, standardize
+from bonas.checked_data import dataset, grow
+from bonas.data import Dataset, append, clean, empty, standardize
 
 X = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])
 Y = np.array([1.5, -2.5])

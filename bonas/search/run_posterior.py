@@ -287,12 +287,9 @@ def _check_observations(search: Bayes, observations: Observations) -> None:
 
 def _in_default_precision(tree: Any) -> Any:
     """Convert real numbers to the precision of JAX, which may have changed since the run."""
-
-    def convert(leaf: Array) -> Array:
-        is_real = jnp.issubdtype(leaf.dtype, jnp.floating)
-        return leaf.astype(float) if is_real else leaf
-
-    return jax.tree.map(convert, tree)
+    return jax.tree.map(
+        lambda leaf: leaf.astype(float) if leaf.dtype.kind == "f" else leaf, tree
+    )
 
 
 def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:

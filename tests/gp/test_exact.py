@@ -278,7 +278,7 @@ def assert_padding_changes_nothing(kernel, mean, filling):
     """Evidence, gradient and predictions agree to 1e-10 with other contents in masked rows."""
     x, new = SPACE.sample(jax.random.key(0), 13), SPACE.sample(jax.random.key(1), 5)
     alone = bonas.dataset(x, jnp.cos(5 * x[:, 1]) + x[:, 0])
-    padded = bonas.data.grow(alone, 32)
+    padded = bonas.grow(alone, 32)
     padded = padded._replace(
         x=padded.x.at[13:].set(filling), y=padded.y.at[13:].set(filling)
     )

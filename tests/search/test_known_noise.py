@@ -7,7 +7,8 @@ import pytest
 
 import bonas
 from bonas import acquire, gp, surrogates
-from bonas.data import grow, standardize
+from bonas.checked_data import grow
+from bonas.data import standardize
 from bonas.search import output_scales, posterior, random
 from bonas.search.bayesian import Bayes
 from bonas.search.known_noise import scale_noise
