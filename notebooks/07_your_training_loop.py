@@ -124,6 +124,7 @@ print(f"{sum(same)} of {len(same)} trials are the same")
 
 # %%
 best = study.best
+assert best is not None  # some trial has a value
 print(f"best: trial {best.number}, error {best.value:.3f}, {best.config}")
 shown = ["value", "width", "rate", "optimizer", "momentum"]
 study.frame().sort_values("value")[shown].head().round(4)

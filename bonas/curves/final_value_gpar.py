@@ -1,7 +1,7 @@
 """A surrogate of the final value of learning curves, based on GPAR."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -211,7 +211,7 @@ def gpar_surrogate(
     model: GPAR | None = None,
     *,
     noise: Noise | None = None,
-    infer: str = "map",
+    infer: Literal["map", "slice"] = "map",
     samples: int = 16,
     steps: int = 10,
     draws: int = 64,

@@ -37,8 +37,10 @@ class Result(NamedTuple):
 
     params: Params
     losses: Array  # (max_epochs,) mean training loss of each epoch; NaN after the end
-    metrics: Array | None  # (c, k) validation metrics at checkpoints; NaN after the end
-    final: Array | None  # (k,) validation metrics of `params`; NaN if the run diverged
+    # Without validation rows, the metrics are None. They are typed as arrays because objectives,
+    # which have validation rows, use them without a check.
+    metrics: Array  # (c, k) validation metrics at checkpoints; NaN after the end
+    final: Array  # (k,) validation metrics of `params`; NaN if the run diverged
     epochs: Array  # () int: epochs trained
     # () int: epoch of `params`: the last, the best, or the one before divergence
     kept: Array
@@ -296,13 +298,14 @@ def _finish(run: Run, state: State) -> Result:
         vector, kept = optax.tree.where(
             best.epoch > 0, (best.params, best.epoch), (vector, kept)
         )
-    final = None
-    if state.metrics is not None:
+    metrics: Any = state.metrics
+    final: Any = None
+    if metrics is not None:
         final = jnp.where(diverged, jnp.nan, _validation_metrics(run, vector))
     return Result(
         params=unflatten(vector, run.shape),
         losses=state.losses,
-        metrics=state.metrics,
+        metrics=metrics,
         final=final,
         epochs=state.epochs,
         kept=kept,

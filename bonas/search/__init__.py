@@ -1,6 +1,7 @@
 """Searches, which propose points to evaluate, and functions that run them."""
 
 from bonas.search.additive_ucb import add_gp_ucb as add_gp_ucb
+from bonas.search.argument_types import Direction as Direction
 from bonas.search.baselines import grid as grid
 from bonas.search.baselines import random as random
 from bonas.search.baselines import sobol as sobol

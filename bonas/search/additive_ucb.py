@@ -17,9 +17,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from bonas.acquire import Acquisition, Context, PendingStrategy, Selection, believer
 from bonas.gp import Kernel, Noise, predict_parts, priors
 from bonas.gp.additive_kernels import ORDER, even_sizes, owners
+from bonas.search.argument_types import Output
 from bonas.search.bayesian import Bayes, bayes
 from bonas.search.checks import check_space
-from bonas.search.output_scales import OutputScale
 from bonas.spaces import Space
 from bonas.static_settings import check_counts, check_static
 from bonas.surrogates import additive, check_groupable
@@ -46,7 +46,7 @@ def add_gp_ucb(
     initial: int | ArrayLike = 5,
     batch: int = 1,
     pending: PendingStrategy = believer,
-    output: str | OutputScale | tuple[str | OutputScale, ...] | None = None,
+    output: Output | None = None,
 ) -> Bayes:
     """Search by Bayesian optimization of a sum of functions of few columns each.
 

@@ -27,6 +27,7 @@ from bonas.acquire import (
     sobol,
 )
 from bonas.data import Dataset
+from bonas.search.argument_types import Failures, Output, OutputScale
 from bonas.search.checks import (
     check_prediction,
     check_settings,
@@ -42,7 +43,6 @@ from bonas.search.observations import (
     sequential_ask,
 )
 from bonas.search.output_scales import (
-    OutputScale,
     ScaledFit,
     fit_scales,
     log,
@@ -155,8 +155,8 @@ def bayes(
     initial: int | ArrayLike = 5,
     batch: int = 1,
     pending: PendingStrategy = believer,
-    output: str | OutputScale | tuple[str | OutputScale, ...] | None = None,
-    failures: str = "worst",
+    output: Output | None = None,
+    failures: Failures = "worst",
     repeats: bool = False,
     known_noise: bool = False,
 ) -> Bayes:

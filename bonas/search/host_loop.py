@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from bonas.search.argument_types import Direction
 from bonas.search.batches import check_points, points_per_ask
 from bonas.search.bayesian import bayes
 from bonas.search.checks import check_search
@@ -31,7 +32,7 @@ def minimize(
     seed: int = 0,
     search: Search | None = None,
     catch: tuple[type[Exception], ...] = (),
-    direction: str = "minimize",
+    direction: Direction = "minimize",
     progress: bool = True,
 ) -> Result:
     """Minimize objective(config) over a space.

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bonas.search.argument_types import Direction
 from bonas.search.bayesian import Bayes, BayesState, impute_failures
 from bonas.search.objectives import direction_sign
 from bonas.search.run_posterior import RunPosterior, lowest_mean, scale_all
@@ -19,9 +20,9 @@ class ModelRecord:
     """A record of the model of a search; see `model_record`."""
 
     search: Bayes
-    direction: str | None
+    direction: Direction | None
 
-    def with_direction(self, direction: str) -> "ModelRecord":
+    def with_direction(self, direction: Direction) -> "ModelRecord":
         """Return the record for a run in this direction."""
         if self.direction not in (None, direction):
             raise ValueError(
@@ -55,7 +56,7 @@ class ModelRecord:
         }
 
 
-def model_record(search: Bayes, *, direction: str | None = None) -> ModelRecord:
+def model_record(search: Bayes, *, direction: Direction | None = None) -> ModelRecord:
     """Return a recorder of the model of a Bayesian search, for `run(record=...)`.
 
     Every step records a dict with these entries, about the model given all values so far and with
@@ -87,7 +88,7 @@ def model_record(search: Bayes, *, direction: str | None = None) -> ModelRecord:
 
 
 def _current_posterior(
-    search: Bayes, state: BayesState, info: AskInfo, direction: str
+    search: Bayes, state: BayesState, info: AskInfo, direction: Direction
 ) -> RunPosterior:
     """Condition the model on all values so far, with the hyperparameters of the last ask."""
     model = search.surrogate

@@ -4,7 +4,6 @@ The surrogate is fitted to standardized values on the new scale, and the acquisi
 there. Given several scales, every ask uses the one with the highest evidence.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,11 +12,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, standardize_in_range
 from bonas.extreme_values import divide_positive, into_range
+from bonas.search.argument_types import Output, OutputScale
 from bonas.search.checks import check_fitted
 from bonas.surrogates import FitInfo, Surrogate
-
-# Maps data to data on the new scale and the sum () of the log derivatives at the observed values.
-OutputScale = Callable[[Dataset], tuple[Dataset, Array]]
 
 
 class ScaledFit(NamedTuple):
@@ -71,13 +68,11 @@ def median_and_width(data: Dataset) -> tuple[Float[Array, ""], Float[Array, ""]]
 OUTPUT_SCALES: dict[str, OutputScale] = {"plain": plain, "log": log, "tails": tails}
 
 
-def resolve_scales(
-    output: str | OutputScale | tuple[str | OutputScale, ...] | None, model: Surrogate
-) -> tuple[OutputScale, ...]:
+def resolve_scales(output: Output | None, model: Surrogate) -> tuple[OutputScale, ...]:
     """Return the scales that `bayes(output=)` names; by default plain and tails for a GP."""
     if output is None:
         output = ("plain", "tails") if model.has_evidence else "plain"
-    several = output if isinstance(output, tuple) else (output,)
+    several: tuple[Any, ...] = output if isinstance(output, tuple) else (output,)
     for one in several:
         if not callable(one) and not (isinstance(one, str) and one in OUTPUT_SCALES):
             raise ValueError(
@@ -90,7 +85,7 @@ def resolve_scales(
         raise ValueError(
             "this surrogate has no evidence to compare output scales; pass a single output scale"
         )
-    return tuple(OUTPUT_SCALES[one] if isinstance(one, str) else one for one in several)
+    return tuple(one if callable(one) else OUTPUT_SCALES[one] for one in several)
 
 
 def fit_scales(

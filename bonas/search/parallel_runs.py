@@ -9,6 +9,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array
 
+from bonas.search.argument_types import Direction
 from bonas.search.batches import Record
 from bonas.search.checks import check_keys, check_search
 from bonas.search.compiled_runs import ProgramCache
@@ -31,7 +32,7 @@ def run_many(
     keys: Array,
     steps: int,
     *,
-    direction: str = "minimize",
+    direction: Direction = "minimize",
     state: Any = None,
     data: Known | None = None,
     record: Record | None = None,
@@ -107,7 +108,7 @@ def _run_part(
     search: Search,
     objective: Objective,
     steps: int,
-    direction: str,
+    direction: Direction,
     record: Record | None,
     mesh: Mesh,
     known: Any,

@@ -31,6 +31,7 @@ from bonas.acquire import (
 )
 from bonas.data import Dataset
 from bonas.gp import Prediction, priors
+from bonas.search.argument_types import Output, OutputScale
 from bonas.search.bayesian import (
     conclude_ask,
     design_point,
@@ -45,7 +46,7 @@ from bonas.search.observations import (
     empty_observations,
     sequential_ask,
 )
-from bonas.search.output_scales import OutputScale, fit_scales, resolve_scales
+from bonas.search.output_scales import fit_scales, resolve_scales
 from bonas.search.repeated_points import are_observed, is_observed
 from bonas.search.search import AskResult, Observation, Search
 from bonas.spaces import Space
@@ -182,7 +183,7 @@ def rembo(
     acquisition: Acquisition | ClosedForm = log_ei,
     initial: int = 3,
     batch: int = 1,
-    output: str | OutputScale | tuple[str | OutputScale, ...] | None = None,
+    output: Output | None = None,
 ) -> RandomEmbedding:
     """Search a space of numbers in random embeddings: REMBO, Wang et al. 2013.
 

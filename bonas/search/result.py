@@ -1,8 +1,9 @@
 """The result of `bonas.minimize`: all evaluations and the best one."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from bonas.search.argument_types import Direction
 from bonas.search.objectives import direction_sign
 from bonas.search.run_files import PathLike
 from bonas.search.saved_runs import load_result, save_result
@@ -30,7 +31,7 @@ class Result(NamedTuple):
     value: float
     evaluations: list[Evaluation]  # in order
     state: Any  # the final state of the search
-    direction: str = "minimize"
+    direction: Direction = "minimize"
 
     def __str__(self) -> str:
         failed = sum(bool(evaluation.error) for evaluation in self.evaluations)
@@ -60,10 +61,13 @@ class Result(NamedTuple):
                 version, or belongs to a different search.
         """
         rows, direction, state = load_result(path, search)
-        return make_result([Evaluation(**row) for row in rows], state, direction)
+        evaluations = [Evaluation(**row) for row in rows]
+        return make_result(evaluations, state, cast(Direction, direction))
 
 
-def make_result(evaluations: list[Evaluation], state: Any, direction: str) -> Result:
+def make_result(
+    evaluations: list[Evaluation], state: Any, direction: Direction
+) -> Result:
     """Return the result of some evaluations."""
     sign = direction_sign(direction)
     best = best_of(evaluations, sign)

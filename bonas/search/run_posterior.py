@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from bonas.data import Dataset
 from bonas.extreme_values import range_factor
 from bonas.gp import Prediction
+from bonas.search.argument_types import Direction
 from bonas.search.bayesian import Bayes, impute_failures
 from bonas.search.capacities import paths_of
 from bonas.search.history import History
@@ -131,7 +132,7 @@ class RunPosterior(NamedTuple):
 
 
 def posterior(
-    search: Bayes, run: Any, *, direction: str = "minimize", seed: int = 0
+    search: Bayes, run: Any, *, direction: Direction = "minimize", seed: int = 0
 ) -> RunPosterior:
     """Fit the model of a search to all evaluations of a run.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from bonas.search.argument_types import Direction
 from bonas.search.batches import Record, points_per_ask, take_step
 from bonas.search.checks import check_key, check_search
 from bonas.search.history import History, make_history
@@ -26,7 +27,7 @@ def run(
     key: PRNGKeyArray,
     steps: int,
     *,
-    direction: str = "minimize",
+    direction: Direction = "minimize",
     state: Any = None,
     data: Known | None = None,
     record: Record | None = None,

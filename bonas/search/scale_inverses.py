@@ -8,13 +8,8 @@ import jax.numpy as jnp
 
 from bonas.data import Dataset
 from bonas.extreme_values import into_range
-from bonas.search.output_scales import (
-    OutputScale,
-    log,
-    median_and_width,
-    plain,
-    tails,
-)
+from bonas.search.argument_types import OutputScale
+from bonas.search.output_scales import log, median_and_width, plain, tails
 
 # Maps values on an output scale, of any shape, to values of the objective.
 Inverse = Callable[[Any], Any]

@@ -28,6 +28,7 @@ from bonas.acquire import (
     sobol,
     thompson,
 )
+from bonas.search.argument_types import Output, OutputScale
 from bonas.search.bayesian import (
     conclude_ask,
     design_point,
@@ -42,7 +43,7 @@ from bonas.search.observations import (
     empty_observations,
     sequential_ask,
 )
-from bonas.search.output_scales import OutputScale, fit_scales, resolve_scales
+from bonas.search.output_scales import fit_scales, resolve_scales
 from bonas.search.search import AskResult, Observation, Search
 from bonas.spaces import Space
 from bonas.static_settings import check_counts
@@ -54,8 +55,7 @@ FIRST_LENGTH = 0.8
 MAX_LENGTH = 1.6
 MIN_LENGTH = 0.5**7
 SUCCESSES = 3
-# The box is halved after max(d, _MIN_FAILURES) consecutive failures.
-_MIN_FAILURES = 4
+_MIN_FAILURES = 4  # the box is halved after max(d, 4) consecutive failures
 _MIN_GAIN = 1e-3  # a success improves the best value by at least this fraction of it
 # The average number of coordinates of the best point that a candidate changes.
 _CHANGED = 20.0
@@ -189,7 +189,7 @@ def turbo(
     initial: int | None = None,
     batch: int = 1,
     candidates: int | None = None,
-    output: str | OutputScale | tuple[str | OutputScale, ...] = "plain",
+    output: Output = "plain",
 ) -> TrustRegion:
     """Search a space of numbers inside one trust region: TuRBO-1, Eriksson et al. 2019.
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 import jax
 import numpy as np
 
-from bonas.search import Search, check_search, check_space, progress_bar
+from bonas.search import Direction, Search, check_search, check_space, progress_bar
 from bonas.spaces import Space
 from bonas.study.database import Database, StudyError
 from bonas.study.default_search import default_search, describe_fit
@@ -56,7 +56,7 @@ class Study:
         *,
         seed: int | None = None,
         search: Search | None = None,
-        direction: str | None = None,
+        direction: Direction | None = None,
         lease: float = 600.0,
         extra: Mapping[str, Any] | None = None,
         _capacity: int = FIRST_CAPACITY,
@@ -316,9 +316,9 @@ class Study:
         return int(self._settings["seed"])
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> Direction:
         """The direction of the search: "minimize" or "maximize"."""
-        return str(self._settings["direction"])
+        return cast(Direction, self._settings["direction"])
 
     @property
     def about(self) -> dict[str, Any]:

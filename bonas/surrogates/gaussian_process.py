@@ -14,11 +14,9 @@ from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize
 from bonas.spaces import Space
 from bonas.static_settings import check_counts
-from bonas.surrogates.hyperparameter_samplers import choose_sampler
+from bonas.surrogates.hyperparameter_samplers import METHODS, Infer, choose_sampler
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
-
-METHODS = ("map", "slice", "hmc", "nuts")
 
 
 class GPState(NamedTuple):
@@ -36,7 +34,7 @@ class GaussianProcess(PosteriorSurrogate):
     kernel: Kernel | None = None
     noise: Noise = priors.log_normal_noise
     mean: Mean = gaussian.zero
-    infer: str = "map"
+    infer: Infer = "map"
     samples: int = 16
     steps: int = 10
     restarts: int = 0
@@ -122,7 +120,7 @@ def gp(
     *,
     noise: Noise = priors.log_normal_noise,
     mean: Mean = gaussian.zero,
-    infer: str = "map",
+    infer: Infer = "map",
     samples: int = 16,
     steps: int = 10,
     restarts: int = 0,

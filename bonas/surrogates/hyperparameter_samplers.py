@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 from jaxtyping import Array
 
 from bonas.infer import Info, hmc, nuts, slice_sample
 
+# How hyperparameters are inferred.
+Infer = Literal["map", "slice", "hmc", "nuts"]
+METHODS = get_args(Infer)
 # (key, log density, start) -> samples (s, ...) and diagnostics
 Sampler = Callable[..., tuple[Any, Info]]
 

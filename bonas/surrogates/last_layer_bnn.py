@@ -15,6 +15,7 @@ from bonas.nets import DIVERGED, Params, Run, init_network, masks
 from bonas.nets import fit as fit_network
 from bonas.spaces import Space
 from bonas.surrogates.gaussian_process import GaussianProcess, gp
+from bonas.surrogates.hyperparameter_samplers import Infer
 from bonas.surrogates.network_inputs import (
     check_single_output,
     features,
@@ -155,7 +156,7 @@ def last_layer(
     learning_rate: float = 0.01,
     weight_decay: float = 1e-3,
     warm: bool = True,
-    infer: str = "slice",
+    infer: Infer = "slice",
     samples: int = 10,
 ) -> LastLayer:
     """Model the objective by Bayesian linear regression on a network's last hidden layer.

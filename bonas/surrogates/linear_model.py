@@ -7,6 +7,7 @@ from jaxtyping import Array
 from bonas import gp as gaussian
 from bonas.gp import Noise, priors
 from bonas.surrogates.gaussian_process import GaussianProcess, gp
+from bonas.surrogates.hyperparameter_samplers import Infer
 
 FEATURES: dict[str, Callable[[Array], Array]] = {
     "linear": gaussian.affine_features,
@@ -18,7 +19,7 @@ def linear(
     features: str | Callable[[Array], Array] = "linear",
     *,
     noise: Noise = priors.log_normal_noise,
-    infer: str = "map",
+    infer: Infer = "map",
     samples: int = 16,
     steps: int = 10,
 ) -> GaussianProcess:
