@@ -12,11 +12,13 @@ _SMALL = 2.0**-64
 def range_factor(y: Float[Array, "*n"], mask: Bool[Array, "*n"]) -> Float[Array, ""]:
     """Return a power of two by which to multiply values before squaring them.
 
-    It is 1 unless the squares of the values inside the mask could overflow or underflow.
+    It is 1 unless the squares of the values inside the mask could overflow or underflow, and 1 if
+    all of them are 0.
     """
     largest = jnp.max(jnp.where(mask, jnp.abs(y), 0.0))
     edge = 2.0 ** (5 * jnp.finfo(largest.dtype).maxexp // 16)
-    tiny_or_ordinary = jnp.where(largest < 1.0 / edge, edge**2, 1.0)
+    tiny = (largest < 1.0 / edge) & (largest > 0.0)
+    tiny_or_ordinary = jnp.where(tiny, edge**2, 1.0)
     factor = jnp.where(largest > edge, edge**-2, tiny_or_ordinary)
     return factor.astype(largest.dtype)
 

@@ -53,3 +53,12 @@ def test_masked_values_change_nothing():
         scale_outputs(data, 0.9)[1:], scale_outputs(other, 0.9)[1:], strict=True
     ):
         np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_without_spread_the_scale_is_one(observed):
+    """Draws from the prior of a GPAR, conditioned on no data, are in its own units."""
+    y = np.zeros((3, 2)) if observed else np.full((3, 2), np.nan)
+    _, level, scale = scale_outputs(bonas.dataset(np.zeros((3, 1)), y))
+    np.testing.assert_array_equal(level, 0.0)
+    np.testing.assert_array_equal(scale, 1.0)
