@@ -347,6 +347,13 @@ def test_modules_functions_and_classes_have_docstrings(path):
     assert [node.name for node in public(tree) if not ast.get_docstring(node)] == []
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_has_an_api_page(package):
+    pages = ROOT / "notebooks/site/api"
+    assert package in (pages / "index.md").read_text(encoding="utf-8").splitlines()
+    assert f".. package:: bonas.{package}" in (pages / f"{package}.rst").read_text()
+
+
 def methods(owner):
     """Yield the public methods and properties of a class; a field with a function as default is not
     one.
