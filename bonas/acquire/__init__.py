@@ -18,9 +18,6 @@ from bonas.acquire.closed_form import log_ndtr as log_ndtr
 from bonas.acquire.closed_form import log_pi as log_pi
 from bonas.acquire.closed_form import pi as pi
 from bonas.acquire.closed_form import scheduled_lcb as scheduled_lcb
-from bonas.acquire.constraints import feasible as feasible
-from bonas.acquire.constraints import penalize as penalize
-from bonas.acquire.constraints import per_second as per_second
 from bonas.acquire.entropy import max_value_entropy as max_value_entropy
 from bonas.acquire.joint_batch import JointEI as JointEI
 from bonas.acquire.joint_batch import joint_ei as joint_ei
@@ -47,3 +44,6 @@ from bonas.acquire.pending_strategies import constant_liar as constant_liar
 from bonas.acquire.pending_strategies import posterior_sample as posterior_sample
 from bonas.acquire.portfolio import hedge as hedge
 from bonas.acquire.portfolio import top_two as top_two
+from bonas.acquire.score_modifiers import feasible as feasible
+from bonas.acquire.score_modifiers import penalize as penalize
+from bonas.acquire.score_modifiers import per_second as per_second

@@ -1,9 +1,7 @@
 """Learning curves: models that predict them, and searches that stop training early."""
 
-from bonas.curves.bayesian_curves import CurveSearch as CurveSearch
-from bonas.curves.bayesian_curves import curve_search as curve_search
-from bonas.curves.complete_training import FullTraining as FullTraining
-from bonas.curves.complete_training import full_training as full_training
+from bonas.curves.bayesian_curve_search import CurveSearch as CurveSearch
+from bonas.curves.bayesian_curve_search import curve_search as curve_search
 from bonas.curves.curve_model import CurveModel as CurveModel
 from bonas.curves.curve_model import PartialCurves as PartialCurves
 from bonas.curves.curve_runs import CurveHistory as CurveHistory
@@ -15,6 +13,8 @@ from bonas.curves.final_value_gpar import gpar_surrogate as gpar_surrogate
 from bonas.curves.freeze_thaw_gp import FreezeThaw as FreezeThaw
 from bonas.curves.freeze_thaw_gp import FreezeThawState as FreezeThawState
 from bonas.curves.freeze_thaw_gp import freeze_thaw as freeze_thaw
+from bonas.curves.full_training_adapter import FullTraining as FullTraining
+from bonas.curves.full_training_adapter import full_training as full_training
 from bonas.curves.gpar_covariance import last_covariance as last_covariance
 from bonas.curves.gpar_curve_model import Autoregressive as Autoregressive
 from bonas.curves.gpar_curve_model import AutoregressiveState as AutoregressiveState

@@ -1,4 +1,4 @@
-"""Acquisitions that modify a score by a penalty, the cost or the probability of success."""
+"""Acquisitions that change a score by a penalty, the cost, or the probability of success."""
 
 import math
 from collections.abc import Callable
