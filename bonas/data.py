@@ -22,7 +22,7 @@ class Dataset(NamedTuple):
     mask: Bool[Array, "n p"]  # True where observed; an exact GP has p = 1
     # rows used, failed and pending ones included: the next row to write
     size: Int[Array, ""]
-    # (n,) known noise variances, added to that of the model; None if they are not known
+    # (n,) known noise variances, added to the model's noise; None if they are not known
     noise: Float[Array, " n"] | None = None
 
 

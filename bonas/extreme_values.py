@@ -10,7 +10,7 @@ _SMALL = 2.0**-64
 
 
 def range_factor(y: Float[Array, "*n"], mask: Bool[Array, "*n"]) -> Float[Array, ""]:
-    """Return a power of two by which to multiply values before squaring them.
+    """Return a power of two that scales values so that their squares are finite and not 0.
 
     It is 1 unless the squares of the values inside the mask could overflow or underflow, and 1 if
     all of them are 0.

@@ -24,9 +24,9 @@ class Factor(NamedTuple):
 def mask_covariance(
     cov: Float[Array, "n n"], mask: Bool[Array, " n"], noise: Float[Array, "*#n"]
 ) -> Float[Array, "n n"]:
-    """Return K + noise I with masked rows replaced by independent unit rows.
+    """Return K + noise I, rows and columns outside `mask` replaced by those of the identity.
 
-    The replacement is exact: nothing needs to be corrected for it afterwards.
+    The replacement is exact: no correction is needed.
     """
     pair = mask[:, None] & mask[None, :]
     return jnp.where(pair, cov, 0.0) + jnp.diag(jnp.where(mask, noise, 1.0))
@@ -34,11 +34,11 @@ def mask_covariance(
 
 @jax.custom_jvp
 def factorize(cov: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factor:
-    """Return the Cholesky factor of a covariance whose rows outside `mask` are unit rows.
+    """Return the Cholesky factor of a covariance; see `mask_covariance` for rows outside `mask`.
 
-    If rounding has made the matrix indefinite, the least sufficient jitter of a geometric
-    sequence is added to the diagonal inside the mask. The jitter is a constant under
-    differentiation. Without jitter the loop ends at once, under `vmap` too.
+    If rounding has made the matrix indefinite, add to the diagonal inside the mask the smallest
+    jitter of a geometric sequence for which the factorization succeeds. The jitter is a constant
+    under differentiation. Without jitter the loop ends at once, under `vmap` too.
     """
     largest = jnp.max(jnp.where(mask, jnp.diagonal(cov), 0.0))
     level = float(jnp.finfo(cov.dtype).eps) * _PIVOT_UNITS

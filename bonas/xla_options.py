@@ -33,9 +33,9 @@ def for_long_arrays() -> dict[str, bool]:
 def for_narrow_networks() -> dict[str, bool | str | int]:
     """Return `jax.jit(compiler_options=...)` for training with noise on narrow networks.
 
-    On a CPU, XLA gives products and sums to YNNPACK, which is slower for the narrow matrices of a
-    network, and leaves half of a 512-bit register empty, which long arrays of noise and
-    activations fill.
+    On a CPU, XLA calls YNNPACK for products and sums, which is slower for the narrow matrices of a
+    network. It also uses only half of a 512-bit register, although long arrays of noise and
+    activations would fill it.
     """
     if not _is_release(_EMITTER_RELEASES):  # XLA rejects unknown options
         return {}
@@ -47,7 +47,7 @@ def for_narrow_networks() -> dict[str, bool | str | int]:
 
 
 def use_one_thread() -> None:
-    """Give XLA one thread where several can deadlock, unless NPROC is set."""
+    """Limit XLA to one thread if several can deadlock in this release, unless NPROC is set."""
     if _is_release(_DEADLOCK_RELEASES):
         os.environ.setdefault(_THREADS, "1")
 

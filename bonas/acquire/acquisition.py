@@ -15,8 +15,8 @@ from bonas.gp import Prediction
 from bonas.spaces import Space
 from bonas.surrogates import Surrogate
 
-# A function of mean (s, m), std (s, m) and the incumbent (s, 1) to scores (m,), or (s, m), which
-# are averaged over the s hyperparameter samples.
+# A function of the mean (s, m), std (s, m) and incumbent (s, 1). It returns scores (m,), or (s, m),
+# which are averaged over the s hyperparameter samples.
 ClosedForm = Callable[..., Array]
 
 

@@ -12,7 +12,7 @@ from jax import ShapeDtypeStruct as Shape
 def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
     """Raise a ValueError unless a function maps mean, std and best to scores.
 
-    An acquisition such as `acquire.thompson` that was not called is the most frequent case.
+    The most frequent mistake is to pass a function such as `acquire.thompson` without calling it.
     """
     expected = "expected an acquisition, or a function of mean, std and best such as bonas.log_ei"
     if isinstance(function, type) or not callable(function):

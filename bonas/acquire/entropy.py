@@ -13,7 +13,7 @@ from bonas.acquire.closed_form import log_ndtr
 from bonas.acquire.maximize import Score
 from bonas.gp import Prediction
 
-# Bisections of an interval of some tens of standard deviations: precise to 1e-11 of them.
+# Number of bisections: of an interval of tens of standard deviations, 1e-11 of one remain.
 _BISECTIONS = 40
 
 

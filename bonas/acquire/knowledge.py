@@ -33,7 +33,7 @@ class KnowledgeGradient(Acquisition):
         def score(x: Array) -> Array:
             mean, std = context.predict(x)
             cov = context.model.covariance(context.fantasy_state, support, x)
-            observed = jnp.sqrt(std**2 + noise)  # of the evaluation, with its noise
+            observed = jnp.sqrt(std**2 + noise)  # std of a noisy evaluation
             heights = jnp.concatenate(
                 [
                     jnp.broadcast_to(means[:, :, None], cov.shape),
@@ -80,12 +80,12 @@ def log_expected_fall(
 ) -> Float[Array, ""]:
     """Return log(min heights − E min(heights + slopes Z)) for Z ~ N(0, 1).
 
-    It is exact: minus the minimum of the lines is convex and piecewise linear (Frazier, Powell &
-    Dayanik 2009, Algorithm 1). Here it is a sum of positive terms, one for each line that is the
-    lowest somewhere, so that nothing cancels: relative to the lowest line at 0, a line of slope −b
-    that is the lowest on [l, u], 0 ≤ l, contributes b (h(−l) − h(−u)), where h(z) = φ(z) + zΦ(z);
-    lines that are the lowest below 0 contribute likewise. All pairs of lines are compared, which
-    takes k² operations of a fixed shape.
+    The result is exact: minus the minimum of the lines is convex and piecewise linear (Frazier,
+    Powell & Dayanik 2009, Algorithm 1). Here it is a sum of positive terms, one for each line that
+    is the lowest somewhere, so that nothing cancels. Relative to the lowest line at 0, a line of
+    slope −b that is the lowest on [l, u], 0 ≤ l, contributes b (h(−l) − h(−u)), where h(z) = φ(z) +
+    zΦ(z); lines that are the lowest below 0 contribute likewise. All pairs of lines are compared,
+    which takes k² operations of a fixed shape.
     """
     lowest = jnp.argmin(heights)
     rise = heights - heights[lowest]
@@ -101,7 +101,7 @@ def _one_side(rise: Array, fall: Array) -> tuple[Array, Array]:
 
     The lines are rise − fall Z with rise ≥ 0, and the lowest line at 0 is 0.
     """
-    steeper = fall[None, :] - fall[:, None]  # of the column than of the row
+    steeper = fall[None, :] - fall[:, None]  # fall of the column − fall of the row
     higher = rise[None, :] - rise[:, None]
     parallel = steeper == 0.0
     crossing = higher / jnp.where(parallel, 1.0, steeper)

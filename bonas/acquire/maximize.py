@@ -16,7 +16,7 @@ from bonas.spaces import Space
 # Standard deviations of the perturbed copies of the best points, as shares of the range: from a
 # tenth down to 0.001, which is Spearmint's.
 _PERTURBATIONS = (0.1, 0.03, 0.01, 0.001)
-# A range of scores below this, relative to their size, does not distinguish the candidates.
+# If the range of the scores, relative to their size, is below this, they are practically equal.
 _FLAT = 1e-9
 # Largest number of points of a joint draw. The Cholesky factorization of their covariance takes
 # some milliseconds, in proportion to the cube of their number.
@@ -33,7 +33,7 @@ class Selection(NamedTuple):
 
     x: Float[Array, " d"]
     score: Float[Array, ""]
-    flat: Bool[Array, ""]  # the score did not distinguish the candidates
+    flat: Bool[Array, ""]  # all candidates had practically the same score
     # better candidates that were skipped because they were tried before
     duplicates: Int[Array, ""]
 

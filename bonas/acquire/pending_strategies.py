@@ -1,4 +1,4 @@
-"""Strategies for pending points: assume an observed value, or a posterior draw."""
+"""Strategies for pending points: impute an observed value, or a posterior draw."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -16,7 +16,7 @@ Lie = Literal["best", "mean", "worst"]
 def posterior_sample(
     key: PRNGKeyArray, model: Surrogate, state: Any, data: Dataset
 ) -> Float[Array, " n"]:
-    """Assume one joint posterior draw, which varies with the uncertainty of the model."""
+    """Impute pending values with one joint draw from the posterior."""
     return model.sample(key, state, data.x, 1)[0]
 
 

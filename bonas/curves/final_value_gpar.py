@@ -59,7 +59,7 @@ class GPARSurrogate(Surrogate):
         d: int,
         p: int = 1,
     ) -> GPARState:
-        """Return the middle of the prior, without data."""
+        """Return a state without data, with parameters at the middle of the prior."""
         data = empty(capacity, d, p)
         start = self.hyperposterior(data).start
         shape = (self.n_samples,)

@@ -57,10 +57,10 @@ class FreezeThaw(CurveModel):
         d: int,
         times: Float[Array, " c"],
     ) -> FreezeThawState:
-        """Return the middle of the prior, without data."""
+        """Return a state without data, with parameters at the middle of the prior."""
         data = empty(capacity, d, len(times))
         z = self.hyperposterior(data, times).start
-        # that of the kernel is not at a saddle point
+        # start the kernel where `gp.hyperposterior` does, which avoids saddle points
         z["kernel"] = hyperposterior(self.kernel, data).start["kernel"]
         level = jnp.zeros((), data.y.dtype)
         scale = jnp.ones((), data.y.dtype)

@@ -36,7 +36,7 @@ class Autoregressive(CurveModel):
         d: int,
         times: Float[Array, " c"],
     ) -> AutoregressiveState:
-        """Return the middle of the prior, without data."""
+        """Return a state without data, with parameters at the middle of the prior."""
         data = empty(capacity, d, len(times))
         target = self.model.hyperposterior(data)
         params = target.constrain(target.start)

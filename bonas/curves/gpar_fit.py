@@ -31,7 +31,7 @@ def fit_layers(
         key: Random key.
         model: The GPAR.
         data: Learning curves.
-        start: Unconstrained parameters to start from (default: the middle of the prior).
+        start: Unconstrained parameters to start from (default: `infer.Target.start`).
         steps: Evaluations of the density per layer.
         noise: Prior of the noise variances.
 

@@ -40,7 +40,7 @@ class GPAR(LayerSettings):
     """An autoregressive Gaussian process, made by `curves.gpar`."""
 
     def check(self, data: Dataset) -> None:
-        """Raise a ValueError for an output observed without the previous ones, unless imputing."""
+        """Raise a ValueError if a curve has gaps, unless `impute` is set."""
         if not self.impute:
             check_no_gaps(data.mask, "to fill such gaps, use curves.gpar(impute=True)")
 
@@ -69,7 +69,7 @@ class GPAR(LayerSettings):
         return _log_evidence(self, params, data)
 
     def hyperposterior(self, data: Dataset, *, noise: Noise | None = None) -> Target:
-        """Return p(params | data) of all layers jointly, for any method of `bonas.infer`."""
+        """Return the posterior p(params | data) of all layers jointly; see `bonas.infer`."""
         self.check(data)
         prior = self.prior(data.x.shape[1], data.y.shape[1], noise)
         return target(prior, lambda params: _log_evidence(self, params, data))

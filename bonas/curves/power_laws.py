@@ -73,7 +73,7 @@ class PowerLaw(CurveModel):
         d: int,
         times: Float[Array, " c"],
     ) -> PowerLawState:
-        """Return the middle of the prior, without data."""
+        """Return a state without data, with parameters at the middle of the prior."""
         data = empty(capacity, d)
         noise = jnp.ones(capacity, data.y.dtype)
         e = len(_EXPONENTS)

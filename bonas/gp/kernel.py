@@ -133,7 +133,7 @@ def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "
 def variances(
     kernel: Kernel, params: Params, x: Float[Array, "m d"]
 ) -> Float[Array, " m"]:
-    """Return k(x_i, x_i)."""
+    """Return the prior variances k(x_i, x_i), the diagonal of `gram`."""
     return jax.vmap(lambda p: _value(kernel, params, p, p))(x)
 
 

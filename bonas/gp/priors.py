@@ -26,9 +26,8 @@ def dimension_scaled(d: int) -> Priors:
     """Return length scales LogNormal(√2 + log(d)/2, √3): Hvarfner, Hellsten & Nardi 2024.
 
     They keep the complexity of functions independent of the number of columns. The paper fixes the
-    variance at 1; here it is 1 up to about a fifth. The length scales are eight times as long as
-    those of `log_normal`, and their prior is wider: a column has no effect unless the data require
-    it.
+    variance at 1; here it is 1 up to about a fifth. Length scales are eight times as long as in
+    `log_normal`, and their prior is wider: a column has no effect unless the data require it.
     """
     log_mean = math.sqrt(2.0) + 0.5 * math.log(d)
     return {

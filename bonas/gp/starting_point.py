@@ -23,10 +23,10 @@ def leave_saddle(
 ) -> Target:
     """Return the posterior with a starting point at which no gradient vanishes.
 
-    The middle of the prior of a network's weights is 0. A kernel with such a network has a saddle
-    point there: hidden units and their outgoing weights are 0, so the gradient vanishes and no
-    optimizer leaves. Parameters that may be 0 (`is_centered`) whose gradient is exactly 0, on
-    artificial data, start at a fixed draw from their prior instead.
+    The prior of a network's weights has median 0. A kernel with such a network has a saddle point
+    there: hidden units and their outgoing weights are 0, so the gradient vanishes and no optimizer
+    leaves. Parameters that may be 0 (`is_centered`) whose gradient is exactly 0, on artificial
+    data, start at a fixed draw from their prior instead.
 
     Args:
         posterior: The posterior.

@@ -34,7 +34,7 @@ class _State(NamedTuple):
     length: Float[Array, ""]  # length of the next step, as a fraction of the direction
     # estimate of the inverse Hessian; 0 before the first step
     inverse: Float[Array, "p p"]
-    decrease: Float[Array, ""]  # of the value, by the last accepted step
+    decrease: Float[Array, ""]  # decrease of the value in the last accepted step
 
 
 def maximize(

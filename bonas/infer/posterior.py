@@ -44,7 +44,9 @@ class Target(NamedTuple):
     constrain: Callable[[Tree], Tree]  # z -> θ
     unconstrain: Callable[[Tree], Tree]  # θ -> z
     draw: Callable[[PRNGKeyArray], Tree]  # key -> z from the prior
-    start: Tree  # z at the middle of the prior
+    # z at the middle of the prior: the medians, or the means of distributions without a quantile
+    # function, or 0 if the mean is not known or infinite
+    start: Tree
 
 
 def target(prior: Tree, log_likelihood: LogDensity) -> Target:
@@ -126,7 +128,7 @@ def _map(function: Callable[[Any], Any], prior: Tree) -> Tree:
 
 
 def _middle(distribution: dist.Distribution) -> Array:
-    """Return the median, else the mean, else the image of 0, as a starting point."""
+    """Return the median, or else the mean, or else the parameter at z = 0; see `Target.start`."""
     shape = distribution.shape()
     # these classes have no quantile function of their own
     while isinstance(distribution, (dist.ExpandedDistribution, dist.Independent)):

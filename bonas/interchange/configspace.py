@@ -172,7 +172,7 @@ def _required_parts(condition: Condition) -> Iterator[Term | Or]:
 
 
 def _terms(part: Term | Or) -> Iterator[Term]:
-    """Yield all comparisons within a part."""
+    """Yield the comparisons of a part, nested ones included."""
     if not isinstance(part, Or):
         yield part
         return

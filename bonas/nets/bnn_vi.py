@@ -25,7 +25,10 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 class Variational(NamedTuple):
-    """A posterior q(w) = Π N(w; mean, exp(log_std)²), and the noise of the likelihood."""
+    """A mean-field Gaussian variational posterior q(w), and the noise of the likelihood.
+
+    q(w) = Π N(w; mean, exp(log_std)²).
+    """
 
     mean: Params
     log_std: Params

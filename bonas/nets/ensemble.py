@@ -43,7 +43,7 @@ class Ensemble(NamedTuple):
     shape: Shape  # static
     subsampling: Subsampling  # static
     plan: Any  # pytree shared by the members; see Subsampling.plan
-    architecture: Architecture  # the same for every member
+    architecture: Architecture  # shared by all members
     params: Params  # (capacity, ...) zero where a weight is missing
     # (capacity,) int: region that each member predicts in; see Subsampling.group
     group: Array

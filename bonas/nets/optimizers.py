@@ -16,7 +16,7 @@ from bonas.nets.shapes import Shape
 def gradient_transformation(
     optimizer: str, hyper: Hyperparameters, dtype: Any
 ) -> optax.GradientTransformation:
-    """Return the update rule without learning rate; zero gradients give zero updates."""
+    """Return the optimizer without its learning rate; zero gradients give zero updates."""
     if optimizer == "adam":
         return optax.scale_by_adam()
     if optimizer == "adadelta":

@@ -113,9 +113,9 @@ def padded_width(width: int) -> int:
 def _train_batch(
     small: Shape, shape: Shape, vi: VI, plan: TrainingPlan, batch: tuple, data: Examples
 ) -> Iterator[tuple]:
-    """Train networks of one size; yield (posterior in the whole shape, checkpoints, seconds)."""
+    """Train networks of one size; yield (posterior padded to `shape`, checkpoints, seconds)."""
     keys, networks, hypers = batch
-    # Existing layers come first.
+    # Move the layers of width 0, which do not exist, behind the others.
     order = np.argsort(networks.widths == 0, axis=1, kind="stable")
     widths = np.take_along_axis(networks.widths, order, axis=1)[:, : small.depth]
     run = VIRun(keys, small, vi, plan, networks._replace(widths=widths), hypers, data)

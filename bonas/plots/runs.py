@@ -88,7 +88,7 @@ def points_and_values(
 
 
 def is_maximized(runs: Any) -> bool:
-    """Return whether runs, as `best_so_far` accepts them, maximize their objective."""
+    """Return whether runs, in any form that `best_so_far` accepts, maximize their objective."""
     if isinstance(runs, History):
         return runs.sign is not None and bool((np.asarray(runs.sign) < 0.0).any())
     if isinstance(runs, Sequence) and runs and _is_host_run(runs[0]):

@@ -109,6 +109,6 @@ def integer_ticks(ax: Axes) -> None:
 
 
 def hide_frame(ax: Axes) -> Axes:
-    """Hide the lines above and to the right of the axes, and return the axes."""
+    """Hide the top and right spines, and return the axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -96,7 +96,7 @@ def _center_and_scale(columns: np.ndarray, kind: str) -> tuple[np.ndarray, np.nd
 
 
 def scale(scaling: Scaling, examples: Examples) -> Examples:
-    """Scale the inputs of examples, and their values in a regression."""
+    """Scale the inputs of examples and, in a regression, their targets."""
     x = ((examples.x - scaling.x_center) / scaling.x_scale).astype(np.float32)
     if examples.task == "classification":
         return examples._replace(x=x)
@@ -123,7 +123,7 @@ def split_by_rows(
     *,
     scaling: str = "standard",
 ) -> Split:
-    """Split examples into the given rows, scaled by the training rows."""
+    """Split examples by row numbers, and scale all parts by the training rows."""
     fitted = fit_scaling(select_rows(examples, train), scaling)
     return Split(
         train=scale(fitted, select_rows(examples, train)),

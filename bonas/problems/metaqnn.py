@@ -193,7 +193,11 @@ def space_of(positions: int, *, rate: bool = True) -> Space:
 
 
 def parse(net: str) -> Network:
-    """Parse the text form of a network; raise a ValueError unless `text` returns the same text."""
+    """Parse the text form of a network.
+
+    Raises:
+        ValueError: If `text` would write the parsed network differently.
+    """
     layers: list[Layer] = []
     dense: list[int] = []
     average = False

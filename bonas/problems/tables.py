@@ -63,9 +63,9 @@ def table(space: TableSpace, steps: Sequence[int] | Array, values: ArrayLike) ->
 def table_from_runs(
     space: Space, rows: ArrayLike, steps: Sequence[int] | Array, curves: ArrayLike
 ) -> Table:
-    """Make a table from curves (m, c) of runs at rows (m, d), with any number of runs per network.
+    """Make a table from the curves (m, c) of m training runs of the networks `rows` (m, d).
 
-    Equal rows are runs of one network. The runs of networks with fewer runs than others are
+    Equal rows are runs of one network. If a network has fewer runs than another, its runs are
     repeated in turn, so that each is drawn about equally often.
     """
     rows = np.asarray(rows, float)
@@ -141,9 +141,9 @@ def gpar_prior(
 ) -> Table:
     """Draw a table from the prior of a GPAR model: 225 pairs of depth and width, 3 checkpoints.
 
-    This is Hutchinson's synthetic search. The length scales are 2 layers and half a power of ten of
-    the width, the variance is 1. The prior is symmetric, so that minimizing and maximizing are
-    equally hard.
+    This is Hutchinson's synthetic search. The length scales are 2 layers of depth and half a power
+    of ten of width; the variance is 1. The prior is symmetric, so minimizing is as hard as
+    maximizing.
 
     Args:
         key: Random key.

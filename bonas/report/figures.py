@@ -29,7 +29,7 @@ _LARGEST = 1e280  # values beyond are drawn at the edge: the length of an axis i
 # Learning curves: the curves that are shown, and the points of each.
 _MAX_CURVES = 100
 _MAX_STEPS = 60
-# Largest horizontal shift, in pixels, of the marks of one option.
+# Largest horizontal jitter, in pixels, of the marks at one option.
 _JITTER = 7.0
 
 

@@ -48,7 +48,7 @@ def add_gp_ucb(
     pending: PendingStrategy = believer,
     output: Output | None = None,
 ) -> Bayes:
-    """Search by Bayesian optimization of a sum of functions of few columns each.
+    """Search by Bayesian optimization with a model that sums functions of few columns each.
 
     Add-GP-UCB, Kandasamy, Schneider & Póczos 2015. The bound Σ_j (mean_j − kappa std_j) is a sum
     over groups of columns, and each group is minimized on its own. Because Σ_j std_j exceeds the

@@ -14,8 +14,8 @@ from typing import Any
 import jax
 from jax.extend.core import get_opaque_trace_state
 
-# Programs to keep in total, and of settings that differ only in which functions they are: these
-# are usually definitions of the same functions by a cell that was run again.
+# Programs to keep in total, and programs to keep whose settings differ only in the identity of
+# functions, which are usually those of a notebook cell that was run again.
 _MAX_PROGRAMS = 32
 _MAX_SAME_NAME = 3
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -24,7 +24,7 @@ Program = Callable[..., Any]
 
 
 class ProgramCache:
-    """Jitted functions with static settings, of which the latest are kept."""
+    """A cache of jitted functions with static settings, which drops the least recently used."""
 
     def __init__(
         self,

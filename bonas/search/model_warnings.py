@@ -27,7 +27,7 @@ class ModelProblems(NamedTuple):
 
     asks: int  # asks with a model
     fallbacks: int  # the model was not finite
-    flat: int  # the acquisition did not distinguish the candidates
+    flat: int  # all candidates had practically the same acquisition value
     unconverged: int  # the fit did not converge
 
     def __str__(self) -> str:

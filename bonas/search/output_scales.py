@@ -1,4 +1,4 @@
-"""Output scales: increasing transformations of the values on which a search models them.
+"""Output scales: increasing transformations of the values that a search models.
 
 The surrogate is fitted to standardized values on the new scale, and the acquisition is computed
 there. Given several scales, every ask uses the one with the highest evidence.

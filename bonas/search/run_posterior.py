@@ -44,8 +44,8 @@ class Recommendation(NamedTuple):
     """The evaluated point with the lowest posterior mean, or highest if values were maximized."""
 
     x: Array  # (d,) the point
-    mean: Array  # () of the objective at the point, without its noise
-    std: Array  # () likewise
+    mean: Array  # () posterior mean of the objective at the point, without noise
+    std: Array  # () posterior standard deviation, without noise
     space: Space
 
     @property
@@ -63,11 +63,11 @@ class RunPosterior(NamedTuple):
     search: Bayes
     data: Dataset  # the minimized values
     scale: Array  # () int: the position of the most probable output scale
-    mean: Array  # () of the values on that scale, before they were standardized
-    std: Array  # () likewise
+    mean: Array  # () mean of the values on that scale, before standardization
+    std: Array  # () their standard deviation
     state: Any  # the fitted state of the surrogate
     sign: Array  # () −1 if the values were maximized
-    info: FitInfo  # of the last fit
+    info: FitInfo  # diagnostics of the last fit
     evaluated: Array  # (n,) bool: rows of data that are successful evaluations
 
     def predict(self, x: Any) -> Prediction:

@@ -312,7 +312,7 @@ def sample_box(
 
 
 def side_ratios(fitted: Any, d: int) -> Float[Array, " d"]:
-    """Return the relative sides of the box: length scales divided by their geometric mean.
+    """Return the relative side lengths of the trust region: length scales / their geometric mean.
 
     They are 1 unless the surrogate is a GP with one length scale per column.
     """

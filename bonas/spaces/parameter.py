@@ -45,7 +45,7 @@ class Parameter(ABC):
     @property
     @abstractmethod
     def bounds(self) -> tuple[Any, ...]:
-        """Hashable settings, without the condition; equal for equal parameters of one type."""
+        """The settings other than the condition, hashable; equal for equal parameters of a type."""
 
     @property
     @abstractmethod

@@ -84,7 +84,7 @@ class SearchStepper:
         self._position: SearchPosition | None = None  # position of the state in memory
         self._state: State | None = None
         self._stored: dict[int, np.ndarray] = {}  # bytes of the leaves in the file
-        self._infos: list[AskInfo] = []  # of asks that no warning has counted
+        self._infos: list[AskInfo] = []  # reports of asks not yet checked for warnings
 
     def ask(self, lease: float, limit: float = math.inf) -> TrialRecord | None:
         """Claim the next point of the search, or return None if the study has `limit` trials.

@@ -149,7 +149,7 @@ def _is_versions(value: Any) -> bool:
 
 
 def _store(database: Database, settings: dict[str, Any]) -> None:
-    """Store the settings of a new study, unless it has settings."""
+    """Store the settings of a study, unless it already has some."""
     with database.write_transaction() as db:
         if not read_values(database):
             write_values(database, settings)

@@ -30,7 +30,7 @@ DEATHS_ERROR = f"{MAX_DEATHS} workers died while evaluating it"
 
 
 class Pruned(Exception):
-    """Exception to prune a trial; its value is the last finite reported value."""
+    """Raised by an objective to prune its trial, whose value is the last finite reported value."""
 
 
 class Outcome(NamedTuple):

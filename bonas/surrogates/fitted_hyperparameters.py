@@ -12,8 +12,8 @@ from bonas.surrogates.surrogate import Surrogate
 def hyperparameters(surrogate: Surrogate, state: Any) -> dict[str, Any]:
     """Return the hyperparameter samples (s, ...) of a Gaussian process in nested dicts.
 
-    They include those of the kernel (such as "lengthscale"), those of the mean, and the noise
-    variance unless it is fixed. For other surrogates the dict is empty.
+    The hyperparameters are the kernel's (such as "lengthscale"), the mean's, and the noise variance
+    unless it is fixed. For other surrogates the dict is empty.
     """
     if not isinstance(surrogate, (GaussianProcess, SAAS)):
         return {}

@@ -15,8 +15,9 @@ from bonas.spaces import Space
 class FitInfo(NamedTuple):
     """Diagnostics of a fit."""
 
-    log_density: Array  # () of the hyperparameters, averaged over their samples
-    converged: Array  # () bool: an optimum was reached, or no trajectory diverged
+    log_density: Array  # () log density of the hyperparameters, averaged over samples
+    # () bool: whether an optimum was reached, or, for HMC and NUTS, no trajectory diverged
+    converged: Array
     # () bool: false if the new parameters or their density were not finite; the last parameters
     # were kept
     finite: Array

@@ -61,7 +61,7 @@ class Family(ABC):
 
     name: ClassVar[str]
     unit: ClassVar[str] = "epochs"  # the unit of checkpoints
-    predicts_noise: ClassVar[bool] = False  # of a regression; else estimated afterwards
+    predicts_noise: ClassVar[bool] = False  # if not, it is estimated after training
 
     @property
     @abstractmethod

@@ -32,7 +32,7 @@ class PreparedTable(NamedTuple):
     """A table ready for a search."""
 
     columns: Columns
-    folds: list[Split]  # scaled by their training rows; all have the same test rows
+    folds: list[Split]  # each scaled by its own training rows; all share the test rows
     development: Split  # train: all rows but the test rows, to fit the reference models
     notices: list[str]  # messages for the user
 
@@ -83,7 +83,7 @@ def prepare_table(
 def _validation_rows(
     rest: Int[np.ndarray, " n"], y: Shaped[np.ndarray, " all"], task: Task
 ) -> list[np.ndarray]:
-    """Choose the validation rows of each fold, stratified by class to within one row.
+    """Choose the validation rows of each fold, so that class counts differ by at most one.
 
     All folds have the same size, so that they use one compiled program; the remaining rows are
     always training rows.

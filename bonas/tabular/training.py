@@ -43,11 +43,11 @@ REFERENCE_NAMES = {
     ("mlp", "regression"): "default MLP, 2×64",
     ("mlp", "classification"): "default MLP, 2×64",
 }
-# Penalties of ridge regression, chosen by leave-one-out cross-validation.
+# Candidate L2 penalties (alpha) of ridge regression, for leave-one-out cross-validation.
 _PENALTIES = np.logspace(-3, 4, 30)
-# Inverse penalties of logistic regression, chosen by five-fold cross-validation.
+# Candidate inverse penalties (C) of logistic regression, for five-fold cross-validation.
 _STRENGTHS = np.logspace(-3, 3, 7)
-# Rows of every class that cross-validation needs, and early stopping.
+# Rows that every class must have for cross-validation, and for early stopping.
 _MIN_ROWS_CV = 5
 _MIN_ROWS_EARLY_STOPPING = 10
 # Early stopping ends the training of the MLP much earlier.
