@@ -2,7 +2,7 @@
 
 To add a family, subclass `Family` and list it in `FAMILIES`, and its name with a few words in
 `FAMILIES` of cli/arguments.py. Its space needs a parameter `depth`, and `width` or `width_1` to
-`width_<depth>`, which describe the network to the user.
+`width_<depth>`. These and the parameters in `DESCRIBED` describe the network to the user.
 """
 
 import math
@@ -27,16 +27,15 @@ N_CHECKPOINTS = 20
 # Updates of a training run, enough for a small network at a medium learning rate. Early stopping on
 # the validation rows ends most runs earlier.
 _UPDATES = 3000
-# Above this many training rows, updates grow with the square root of the rows: about 8,500 for
-# 13,000 rows. scikit-learn's MLP with two layers of 64 units took 3,100 updates for 12,800 rows of
-# one data set and 9,100 for 16,000 rows of another until it stopped; the rule is near the larger.
+# Above this number of training rows, the updates grow with the square root of the rows: 8,500 for
+# 13,000 rows. scikit-learn's MLP with two layers of 64 units stopped after 3,100 updates on one
+# data set of 12,800 rows, and after 9,100 on another of 16,000.
 _SMALL_TABLE = 1600
 # From this number of rows on, wide layers are part of the space.
 _LARGE_TABLE = 2000
 _MIN_EPOCHS = 40
-# On a large table trials are long and few, and most configurations of the space are worse than a
-# typical network. The search therefore starts with this one, whose learning rate and weight decay
-# are the middle of the search space.
+# On a large table trials are long and few, and most configurations are worse than a typical
+# network: start with this one. Learning rate and weight decay are the middle of their ranges.
 _USUAL_MLP = {
     "depth": 2,
     "width_1": 64,
@@ -51,6 +50,8 @@ _ENSEMBLE_LEARNING_RATE = 3e-3
 _MAX_MEMBERS = 10
 # Variational networks: initial noise variance, for targets of variance 1.
 _INITIAL_NOISE = 0.25
+# Hyperparameters that `describe_network` reports if a configuration has them.
+DESCRIBED = ("learning_rate", "weight_decay", "dropout", "prior_variance")
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Family(ABC):
     name: ClassVar[str]
     unit: ClassVar[str] = "epochs"  # the unit of checkpoints
     predicts_noise: ClassVar[bool] = False  # if not, it is estimated after training
+    regression_only: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -95,10 +97,7 @@ class Family(ABC):
 
     @abstractmethod
     def params(self, training: Any) -> nets.Params:
-        """Return the parameters of the networks that `train` evaluates.
-
-        Leaves have shape (k, s, ...).
-        """
+        """Return the parameters (k, s, ...) of the networks that `train` evaluates."""
 
 
 class _FoldFamily(Family):
@@ -208,6 +207,7 @@ class VariationalFamily(Family):
 
     name = "bnn"
     predicts_noise = True
+    regression_only = True
     unit = "updates"
 
     _MAX_WIDTH = 64
@@ -283,11 +283,12 @@ FAMILIES: dict[str, type[Family]] = {
 def make_family(name: str, size: Size) -> Family:
     """Create a network family by name for data of a given size."""
     if name not in FAMILIES:
+        raise ValueError(f"space must be one of {', '.join(FAMILIES)}; got {name!r}")
+    if FAMILIES[name].regression_only and size.task == "classification":
+        others = [each for each in FAMILIES if not FAMILIES[each].regression_only]
         raise ValueError(
-            f"expected space to be one of {', '.join(FAMILIES)}; got {name!r}"
+            f"space {name!r} supports only regression; use {' or '.join(others)}"
         )
-    if name == "bnn" and size.task == "classification":
-        raise ValueError("the space bnn is for regression only; use mlp or ensemble")
     return FAMILIES[name](size)
 
 
@@ -332,10 +333,9 @@ def describe_network(config: Config) -> str:
     if "members" in config:
         density = f"{config['density']:.0%}"
         return f"{config['members']} networks of {layers}, each with {density} of its weights"
-    shown = ("learning_rate", "weight_decay", "dropout", "prior_variance")
     numbers = [
         f"{name.replace('_', ' ')} {config[name]:.2g}"
-        for name in shown
+        for name in DESCRIBED
         if name in config
     ]
     return ", ".join([layers, *numbers])

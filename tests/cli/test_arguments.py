@@ -89,7 +89,7 @@ def test_every_family_and_every_data_set_of_scikit_learn_is_offered(capsys):
                 "bnn",
                 "--impute",
             ],
-            "bnn is for regression only",
+            "'bnn' supports only regression",
         ),
         (["search", "--trials", "0"], "expected an integer of at least 1; got 0"),
         (["search", "--seconds", "soon"], "expected a number; got 'soon'"),

@@ -94,8 +94,8 @@ def test_a_million_rows_are_trained_for_40_epochs():
 @pytest.mark.parametrize(
     ("name", "task", "message"),
     [
-        ("cnn", "regression", "expected space to be one of"),
-        ("bnn", "classification", "is for regression only"),
+        ("cnn", "regression", "space must be one of"),
+        ("bnn", "classification", "supports only regression"),
     ],
 )
 def test_unknown_families_and_tasks_are_refused(name, task, message):
