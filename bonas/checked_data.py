@@ -81,9 +81,14 @@ def grow(data: Dataset, capacity: int) -> Dataset:
 
 def _noise_column(noise: ArrayLike, n: int, capacity: int) -> Array:
     variances = np.asarray(noise, float)
-    valid = variances.shape == (n,) and (np.isfinite(variances) & (variances >= 0))
-    if not np.all(valid):
+    if variances.shape != (n,):
         raise ValueError(
-            f"expected one finite noise variance of at least 0 for each of {n} rows; got {noise}"
+            f"noise must have shape ({n},), one variance per row; got shape {variances.shape}"
+        )
+    valid = np.isfinite(variances) & (variances >= 0)
+    if not valid.all():
+        row = int(valid.argmin())
+        raise ValueError(
+            f"noise must be finite and at least 0; got {variances[row]} in row {row}"
         )
     return jnp.zeros(capacity).at[:n].set(variances)

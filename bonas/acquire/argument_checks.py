@@ -16,7 +16,7 @@ def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
     """
     expected = "expected an acquisition, or a function of mean, std and best such as bonas.log_ei"
     if isinstance(function, type) or not callable(function):
-        hint = ": pass an object of it" if isinstance(function, type) else ""
+        hint = ": pass an instance" if isinstance(function, type) else ""
         raise ValueError(f"{expected}; got {function!r}{hint}")
     if _returns(function, "Acquisition"):
         hint = "got a function that creates one"
@@ -33,19 +33,21 @@ def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
     )
     if not isinstance(scores, Shape):
         raise ValueError(
-            f"expected {_name(function)} to return scores, one for each point; got {scores!r}"
+            f"{_name(function)} must return scores, one for each point; got {scores!r}"
         )
 
 
 def check_pending(pending: Any) -> None:
     """Raise a ValueError unless a function returns values at pending points."""
-    expected = "expected pending to be a function of a key, a model, its state and data, such as "
+    expected = (
+        "pending must be a callable with signature (key, model, state, data), such as "
+        "acquire.believer"
+    )
     if not callable(pending):
-        raise ValueError(f"{expected}acquire.believer; got {pending!r}")
+        raise ValueError(f"{expected}; got {pending!r}")
     if not _accepts(pending, 4, {}):
         raise ValueError(
-            f"{expected}acquire.believer; got {_describe(pending)}. If it creates such a "
-            f"function, {_call(pending)}"
+            f"{expected}; got {_describe(pending)}. If it creates such a function, {_call(pending)}"
         )
 
 

@@ -190,7 +190,7 @@ def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:
     """
     if min(batch, draws) < 1 or steps < 0:
         raise ValueError(
-            "expected batch and draws to be at least 1, and steps to be at least 0; "
+            "batch and draws must be at least 1, and steps must be at least 0; "
             f"got {batch}, {draws} and {steps}"
         )
     return JointEI(batch, draws, steps)

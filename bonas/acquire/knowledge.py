@@ -146,5 +146,5 @@ def knowledge_gradient(points: int = 32) -> Acquisition:
         points: The number of points of the minimum. The cost of an ask grows with its square.
     """
     if points < 1:
-        raise ValueError(f"expected points to be at least 1; got {points}")
+        raise ValueError(f"points must be at least 1; got {points}")
     return KnowledgeGradient(points)

@@ -48,5 +48,5 @@ def noisy_ei(draws: int = 32) -> Acquisition:
             their number and with the cube of the capacity.
     """
     if draws < 1:
-        raise ValueError(f"expected draws to be at least 1; got {draws}")
+        raise ValueError(f"draws must be at least 1; got {draws}")
     return NoisyEI(draws)

@@ -131,6 +131,6 @@ def check_no_gaps(mask: Bool[Array, "n p"], advice: str) -> None:
     if bad.any():
         row = int(bad.argmax())
         raise ValueError(
-            f"row {row} has a gap: expected the observed outputs to come first; "
+            f"row {row} has a gap: the observed outputs must come first; "
             f"got mask {np.asarray(mask)[row].tolist()}; {advice}"
         )

@@ -284,8 +284,7 @@ def _check_run(
     found = check_steps(steps)
     if search.steps is not None and search.steps != found:
         raise ValueError(
-            f"the search has checkpoints at {search.steps} training steps, the run at {found}: "
-            "use the same steps"
+            f"steps must equal the checkpoints of the search, {search.steps}; got {found}"
         )
     if not float(budget).is_integer():
         raise ValueError(

@@ -141,7 +141,7 @@ def _value(kernel: Kernel, params: Params, a: Array, b: Array) -> Array:
     value = kernel.value(params, a, b)
     if jnp.shape(value) != ():
         raise ValueError(
-            "expected the kernel to return one number for two points; "
+            "the kernel must return one number for two points; "
             f"got shape {jnp.shape(value)}; a sum over columns may be missing"
         )
     return value

@@ -15,7 +15,7 @@ from bonas.infer import is_distribution
 Noise = Any
 
 _EXPECTED = (
-    "expected the noise variance to be a number of at least 0, an array of shape (), a "
+    "the noise variance must be a number of at least 0, an array of shape (), a "
     "distribution, or a function without arguments that returns one of these"
 )
 

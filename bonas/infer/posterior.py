@@ -171,7 +171,7 @@ def flat(
         value = jnp.asarray(log_density(unflatten(z)), z.dtype)
         if value.ndim:
             raise ValueError(
-                f"expected the log density to return one number; got shape {value.shape}"
+                f"the log density must return one number; got shape {value.shape}"
             )
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 

@@ -89,7 +89,8 @@ class BNN:
             object.__setattr__(self, "index", tuple(self.index))
         if isinstance(self.index, tuple) and len(self.index) != len(self.widths) + 1:
             raise ValueError(
-                f"expected an index for each of the {len(self.widths) + 1} layers; got {self.index}"
+                f"index must have an entry for each of the {len(self.widths) + 1} layers; "
+                f"got {self.index}"
             )
         for index in self.indices:
             stable_prior.check_index(index)

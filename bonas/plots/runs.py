@@ -59,7 +59,7 @@ def true_values(run: Any, truth: Callable[[Any], Any]) -> np.ndarray:
         found = np.asarray(jax.lax.map(truth, jnp.asarray(points)), float)
         if found.shape != points.shape[:1]:
             raise ValueError(
-                "expected truth to map a point (d,) to a number; "
+                "truth must map a point (d,) to a number; "
                 f"got values of shape {found.shape[1:]}"
             )
         values[known] = found[positions.reshape(-1)]

@@ -148,7 +148,7 @@ def _base_row(
         row = space.snap(jnp.full(space.dim, 0.5))
     if row.shape != (space.dim,):
         raise ValueError(
-            f"at must be a configuration or one row of {space.dim} columns; got shape {row.shape}"
+            f"`at` must be a configuration or an array of shape ({space.dim},); got {row.shape}"
         )
     if not space.active(row)[space.names.index(name)]:
         raise ValueError(

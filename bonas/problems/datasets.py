@@ -197,7 +197,7 @@ def _load_uci(name: str, download: bool, progress: bool) -> Examples:
         examples = uci.read(path, name)
     if examples.x.shape != UCI[name].shape:
         raise ValueError(
-            f"{path} is not the set {name}: expected X of shape {UCI[name].shape}; "
+            f"{path} does not contain the data set {name}: expected X of shape {UCI[name].shape}; "
             f"got {examples.x.shape}"
         )
     return examples

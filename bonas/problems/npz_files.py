@@ -88,9 +88,9 @@ def load_columns(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     if not x.size:
         raise ValueError(f"{path} has no rows or no input columns")
     if x.dtype.kind not in "fiub":
-        raise ValueError(f"{path}: expected X to be numeric; got {x.dtype}")
+        raise ValueError(f"{path}: X must be numeric; got {x.dtype}")
     if y.dtype.kind not in "fiubU":
-        raise ValueError(f"{path}: expected y to be numbers or text; got {y.dtype}")
+        raise ValueError(f"{path}: y must be numbers or text; got {y.dtype}")
     default = [f"x{i}" for i in range(1, x.shape[1] + 1)]
     names = tuple(str(name) for name in arrays.get("feature_names", default))
     if len(names) != x.shape[1]:

@@ -72,7 +72,7 @@ def table_from_runs(
     curves = np.asarray(curves, float)
     if curves.ndim != 2 or len(curves) != len(rows):
         raise ValueError(
-            f"expected a curve for each of {len(rows)} rows, (m, c); got {curves.shape}"
+            f"curves must have shape ({len(rows)}, c), one curve per row; got shape {curves.shape}"
         )
     _, first, network, counts = np.unique(
         rows.round(6),

@@ -128,7 +128,9 @@ def read(path: Path, name: str) -> Examples:
     try:
         return _parse(path, name)
     except ValueError as problem:
-        raise ValueError(f"{path} is not the set {name}: {problem}") from problem
+        raise ValueError(
+            f"{path} does not contain the data set {name}: {problem}"
+        ) from problem
 
 
 @dataclass(frozen=True)

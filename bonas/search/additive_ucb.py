@@ -74,7 +74,7 @@ def add_gp_ucb(
     check_groupable(space)
     check_static("kappa", kappa)
     if kappa is not None and not kappa >= 0.0:
-        raise ValueError(f"expected kappa to be at least 0; got {kappa}")
+        raise ValueError(f"kappa must be at least 0; got {kappa}")
     check_counts(size=size, every=every)
     size = min(size, space.dim)
     if isinstance(groups, str):

@@ -32,8 +32,8 @@ def points_per_ask(search: Search, state: Any, evaluations: int) -> int:
         q = len(points)
     if evaluations < 1 or evaluations % q:
         raise ValueError(
-            f"expected a positive number of evaluations that is a multiple of {q}, the points per "
-            f"ask of this search; got {evaluations}"
+            f"the number of evaluations must be a positive multiple of {q}, the batch size of this "
+            f"search; got {evaluations}"
         )
     return q
 

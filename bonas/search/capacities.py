@@ -52,7 +52,7 @@ def match_state(
             raise ValueError(precision_error("the state was computed"))
         if (leaf.dtype, leaf.shape) != (wanted.dtype, shape):
             raise ValueError(
-                f"the state does not belong to this search: expected {path} to be {wanted.dtype}"
+                f"the state does not belong to this search: {path} must be {wanted.dtype}"
                 f"{list(shape)}; got {leaf.dtype}{list(leaf.shape)}"
             )
     return jax.tree.unflatten(jax.tree.structure(expected), leaves), capacity

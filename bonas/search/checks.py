@@ -141,14 +141,12 @@ def check_settings(
         )
     check_pending(pending)
     if failures not in ("worst", "model"):
-        raise ValueError(
-            f'expected failures to be "worst" or "model"; got {failures!r}'
-        )
+        raise ValueError(f'failures must be "worst" or "model"; got {failures!r}')
     planned = _points_planned_together(acquisition) - {batch}
     if batch > 1 and planned:
         raise ValueError(
-            f"expected the acquisition to plan batches of {batch} points, the batch of the search; "
-            f"got one of {planned.pop()}: use acquire.joint_ei({batch}), or another batch"
+            f"the acquisition must plan batches of {batch} points, the batch of the search; "
+            f"got batches of {planned.pop()}: use acquire.joint_ei({batch}), or another batch"
         )
 
 
@@ -187,9 +185,7 @@ def check_fitted(old: Any, new: Any) -> None:
         expected, found = _describe_array(leaf), _describe_array(fitted)
         if expected != found:
             name = jax.tree_util.keystr(path) or "the state"
-            raise ValueError(
-                f"{message}: expected {name} to be {expected}; got {found}"
-            )
+            raise ValueError(f"{message}: {name} must be {expected}; got {found}")
 
 
 def check_prediction(prediction: Any, points: int) -> None:
@@ -202,7 +198,7 @@ def check_prediction(prediction: Any, points: int) -> None:
     else:
         found = _describe(prediction)
     raise ValueError(
-        f"expected a surrogate to predict gp.Prediction(mean, std) of shape (s, {points}) at "
+        f"a surrogate must predict gp.Prediction(mean, std) of shape (s, {points}) at "
         f"{points} points, s being 1 or the number of hyperparameter samples; got {found}"
     )
 

@@ -99,13 +99,13 @@ class History(NamedTuple):
         first, second = map(str, map(jax.tree.structure, trees))
         if first != second:
             raise ValueError(
-                f"expected both runs to have the same `record=`; got {first} and {second}"
+                f"both runs must have the same `record=`; got {first} and {second}"
             )
         signs: Any = (self.sign, later.sign)
         is_traced = any(isinstance(sign, jax.core.Tracer) for sign in signs)
         if not is_traced and not np.array_equal(*signs):
             raise ValueError(
-                "expected both runs to have the same direction; "
+                "both runs must have the same direction; "
                 f"got the signs {signs[0]} and {signs[1]}"
             )
         axis = self.y.ndim - 1

@@ -149,7 +149,7 @@ def _to_float(value: Any) -> float:
         return float(value)
     except TypeError as problem:
         raise TypeError(
-            f"expected the objective to return a number; got {value!r}"
+            f"the objective must return a number; got {value!r}"
         ) from problem
 
 

@@ -88,7 +88,7 @@ def as_point_objective(objective: Objective, space: Space) -> Objective:
     """Convert an objective of points or named parameters to an objective of points."""
     if not callable(objective):
         raise ValueError(
-            "expected the objective to be a function of a key and a point, or of a key and the "
+            "the objective must be a function of a key and a point, or of a key and the "
             f"parameters by name; got {objective!r}"
         )
     found = None if isinstance(objective, NamedObjective) else _arguments(objective)
@@ -115,7 +115,7 @@ def direction_sign(direction: str) -> float:
     """Return the factor that converts values to values to minimize: 1 or −1."""
     if direction not in DIRECTIONS:
         raise ValueError(
-            f'expected direction to be "minimize" or "maximize"; got {direction!r}'
+            f'direction must be "minimize" or "maximize"; got {direction!r}'
         )
     return DIRECTIONS[direction]
 
@@ -139,7 +139,7 @@ def evaluate_point(objective: Objective, key: PRNGKeyArray, x: Array) -> Outcome
     shapes = [leaf.shape for leaf in jax.tree.leaves(found)]
     if any(shapes):
         raise ValueError(
-            "expected the objective to return one number, or a value, its cost and possibly the "
+            "the objective must return one number, or a value, its cost and possibly the "
             f"variance of its noise; got shapes {', '.join(map(str, shapes))}"
         )
     return found
@@ -154,7 +154,7 @@ def split_outcome(outcome: Any) -> tuple[Any, Any, Any]:
         return outcome, None, None
     if len(outcome) not in (2, 3):
         raise ValueError(
-            "expected the objective to return a value, (value, cost) or (value, cost, noise "
+            "the objective must return a value, (value, cost) or (value, cost, noise "
             f"variance); got a tuple of {len(outcome)}"
         )
     value, cost, noise = (*outcome, None)[:3]

@@ -210,10 +210,10 @@ def rembo(
     check_static("dim", dim)
     if not 1 <= dim <= space.dim:
         raise ValueError(
-            f"expected dim, the columns of an embedding, between 1 and {space.dim}; got {dim}"
+            f"dim must be between 1 and {space.dim}, the columns of the space; got {dim}"
         )
     if kernel not in KERNELS:
-        raise ValueError(f'expected kernel to be "low" or "high"; got {kernel!r}')
+        raise ValueError(f'kernel must be "low" or "high"; got {kernel!r}')
     model = surrogate
     if model is None:
         shared = gaussian.matern52(one_lengthscale)

@@ -142,7 +142,7 @@ def evolution(
     check_plan(space, population=population, tournament=tournament, batch=batch)
     check_static("step", step)
     if not 0.0 < step < math.inf:
-        raise ValueError(f"expected step to be a positive number; got {step}")
+        raise ValueError(f"step must be a positive number; got {step}")
     return Evolution(space, batch, population, tournament, step)
 
 

@@ -104,7 +104,7 @@ class RunPosterior(NamedTuple):
             q: A probability between 0 and 1.
         """
         if not 0.0 < q < 1.0:
-            raise ValueError(f"expected q to be between 0 and 1; got {q}")
+            raise ValueError(f"q must be between 0 and 1, exclusive; got {q}")
         found: Array = _quantile(self, _points(self, x), q)
         return found
 

@@ -74,7 +74,7 @@ def read_known(
     """
     if not isinstance(data, (tuple, list)) or len(data) not in (2, 3, 4):
         raise ValueError(
-            "expected data to be (x, y), points or configurations and their values, or (x, y, "
+            "data must be (x, y), points or configurations and their values, or (x, y, "
             f"cost) or (x, y, cost, noise); got {type(data).__name__}"
         )
     x, y, cost, noise = (*data, None, None)[:4]

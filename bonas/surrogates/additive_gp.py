@@ -223,7 +223,7 @@ def additive(
     """
     if isinstance(groups, str) and groups != "learned":
         raise ValueError(
-            'expected groups to be "learned" or groups of columns, such as [(0, 1), (2,)]; '
+            'groups must be "learned" or groups of columns, such as [(0, 1), (2,)]; '
             f"got {groups!r}"
         )
     check_counts(size=size, steps=steps, every=every, draws=draws, moves=moves)

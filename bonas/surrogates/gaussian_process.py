@@ -144,9 +144,7 @@ def gp(
             `samples` for "hmc" and four times as many for "nuts".
     """
     if infer not in METHODS:
-        raise ValueError(
-            f"expected infer to be one of {', '.join(METHODS)}; got {infer!r}"
-        )
+        raise ValueError(f"infer must be one of {', '.join(METHODS)}; got {infer!r}")
     check_counts(samples=samples, steps=steps)
     return GaussianProcess(
         kernel, check_noise(noise), mean, infer, samples, steps, restarts, burn

@@ -38,7 +38,7 @@ def linear(
     """
     if not callable(features) and features not in FEATURES:
         raise ValueError(
-            f"expected features to be one of {', '.join(FEATURES)}, or a function of a point; "
+            f"features must be one of {', '.join(FEATURES)}, or a function of a point; "
             f"got {features!r}"
         )
     phi = FEATURES[features] if isinstance(features, str) else features

@@ -206,23 +206,7 @@ def variational_network(
         floor: Standard deviation added to the spread of the networks, in standard deviations of
             the values.
     """
-    if (
-        len(widths) < 1
-        or min(members, draws, steps, refit_steps, samples) < 1
-        or draws % members
-    ):
-        raise ValueError(
-            "expected a hidden layer, steps, refit_steps and samples of at least 1, and draws a "
-            f"multiple of members; got widths={widths}, steps={steps}, refit_steps={refit_steps}, "
-            f"samples={samples}, draws={draws}, members={members}"
-        )
-    if not min(learning_rate, repeats, prior_variance, floor) > 0.0:
-        raise ValueError(
-            "expected learning_rate, repeats, prior_variance and floor above 0; "
-            f"got learning_rate={learning_rate}, repeats={repeats}, "
-            f"prior_variance={prior_variance}, floor={floor}"
-        )
-    return VariationalNetwork(
+    model = VariationalNetwork(
         widths=tuple(widths),
         activation=activation,
         members=members,
@@ -235,3 +219,20 @@ def variational_network(
         prior_variance=prior_variance,
         floor=floor,
     )
+    _check_settings(model)
+    return model
+
+
+def _check_settings(model: VariationalNetwork) -> None:
+    if not model.widths:
+        raise ValueError("widths must have at least one hidden layer; got ()")
+    for name in ("members", "draws", "steps", "refit_steps", "samples"):
+        if getattr(model, name) < 1:
+            raise ValueError(f"{name} must be at least 1; got {getattr(model, name)}")
+    if model.draws % model.members:
+        raise ValueError(
+            f"draws must be a multiple of members, {model.members}; got {model.draws}"
+        )
+    for name in ("learning_rate", "repeats", "prior_variance", "floor"):
+        if not getattr(model, name) > 0.0:
+            raise ValueError(f"{name} must be above 0; got {getattr(model, name)}")

@@ -48,8 +48,8 @@ def infer_columns(
         The columns, and notices for the user.
     """
     target = _check_target(table, target, (*categorical, *drop))
-    _check_names(table, categorical, "--categorical")
-    _check_names(table, drop, "--drop")
+    _check_names(table, categorical, "categorical")
+    _check_names(table, drop, "drop")
     task, classes = _infer_task(table, target, task)
     inputs = [
         _infer_column(table, name, name in categorical)
@@ -138,14 +138,15 @@ def _check_complete(
         for name, where in incomplete.items()
     ]
     raise ValueError(
-        f"{table.source} has missing values in {', '.join(places)}; to fill them in, pass --impute"
+        f"{table.source} has missing values in {', '.join(places)}; to fill them in, pass --impute "
+        "(in Python: impute=True)"
     )
 
 
-def _check_names(table: Table, names: Sequence[str], flag: str) -> None:
+def _check_names(table: Table, names: Sequence[str], option: str) -> None:
     if unknown := [name for name in names if name not in table.columns]:
         raise ValueError(
-            f"{flag}: {table.source} has no column {quoted(unknown)}; "
+            f"--{option} (in Python: {option}=): {table.source} has no column {quoted(unknown)}; "
             f"its columns are {quoted(table.columns)}"
         )
 
@@ -163,7 +164,8 @@ def _infer_column(table: Table, name: str, categorical: bool) -> Column:
         raise ValueError(
             f"{table.source}: column {name!r} mixes numbers and text: "
             f"{table.describe_row(row)} holds {cell!r}; "
-            f"correct it, or pass --categorical {name} or --drop {name}"
+            f"correct it, or pass --categorical {name} or --drop {name} "
+            f"(in Python: categorical=[{name!r}] or drop=[{name!r}])"
         )
     categories = np.unique(table.text(name))
     categories = categories[categories != ""]
@@ -171,7 +173,7 @@ def _infer_column(table: Table, name: str, categorical: bool) -> Column:
         raise ValueError(
             f"{table.source}: column {name!r} has {len(categories)} different text values, "
             f"more than the {MAX_CATEGORIES} that are one-hot encoded; "
-            f"to ignore the column, pass --drop {name}"
+            f"to ignore the column, pass --drop {name} (in Python: drop=[{name!r}])"
         )
     return Column(name, tuple(str(category) for category in categories))
 
@@ -227,7 +229,7 @@ def _infer_task(
 ) -> tuple[Task, tuple[str, ...]]:
     """Return the task, as given or inferred from the target, and the class names."""
     if task not in (None, *TASKS):
-        raise ValueError(f"expected task to be one of {', '.join(TASKS)}; got {task!r}")
+        raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
     values, is_text = table.parse(target)
     missing = (table.text(target) == "") if is_text.any() else np.isnan(values)
     if missing.any():

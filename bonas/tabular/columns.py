@@ -134,7 +134,7 @@ def encode_inputs(
     """
     if unseen not in UNSEEN_RULES:
         raise ValueError(
-            f"expected unseen to be one of {quoted(UNSEEN_RULES)}; got {unseen!r}"
+            f"unseen must be one of {quoted(UNSEEN_RULES)}; got {unseen!r}"
         )
     _check_columns(columns, table, drop)
     encoded = [_encode_column(table, column, unseen) for column in columns.inputs]
@@ -160,7 +160,7 @@ def _check_columns(columns: Columns, table: Table, drop: Sequence[str]) -> None:
     if extra := [name for name in table.columns if name not in known]:
         raise ValueError(
             f"{table.source} has {quoted(extra)}, not used in training; "
-            "to ignore a column, pass --drop NAME"
+            "to ignore a column, pass --drop NAME (in Python: drop=[NAME])"
         )
 
 
@@ -188,7 +188,8 @@ def _unseen_cells(table: Table, column: Column, unseen: str) -> Bool[np.ndarray,
         raise ValueError(
             f"{table.source}: column {column.name!r}, {table.describe_row(row)}: "
             f"expected one of {quoted(column.categories)}; got {str(cells[row])!r}; "
-            "to treat unknown categories as missing, pass --unseen missing"
+            "to treat unknown categories as missing, pass --unseen missing "
+            "(in Python: unseen='missing')"
         )
     return new
 

@@ -273,7 +273,7 @@ def _may_be_study(path: Path) -> bool:
 def _load_group(path: Path, i: int, entry: dict[str, Any]) -> NetworkGroup:
     layers = int(entry["layers"])
     if not 1 <= layers <= _MOST_LAYERS:
-        raise ValueError(f"a network has {entry['layers']} layers")
+        raise ValueError(f"layers must be from 1 to {_MOST_LAYERS}; got {layers}")
     kernel_names = [f"{i}/kernel/{layer}" for layer in range(layers)]
     bias_names = [f"{i}/bias/{layer}" for layer in range(layers)]
     # the spelling in older files
@@ -286,11 +286,15 @@ def _load_group(path: Path, i: int, entry: dict[str, Any]) -> NetworkGroup:
             raise ValueError(f"{name!r} must be an array of float32 numbers")
     numbers = [float(entry[name]) for name in (f"y_{center}", "y_scale", "noise")]
     if not max(map(abs, numbers)) <= _LARGEST or numbers[2] < 0.0:
-        raise ValueError(f"a group has the scales and the noise {numbers}")
+        raise ValueError(
+            f"y_center, y_scale and noise must be finite in float32, and noise >= 0; got {numbers}"
+        )
     if not (arrays[f"{i}/x_scale"] > 0.0).all():
         raise ValueError(f"'{i}/x_scale' must be positive")
     if entry["activation"] not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {entry['activation']!r}")
+        raise ValueError(
+            f"activation must be one of {', '.join(ACTIVATIONS)}; got {entry['activation']!r}"
+        )
     return NetworkGroup(
         kernels=tuple(arrays[name] for name in kernel_names),
         biases=tuple(arrays[name] for name in bias_names),
@@ -311,12 +315,16 @@ def _check_columns(columns: Columns) -> None:
         texts += [column.name, *column.categories]
         kinds = (str,) if column.categories else (int, float)
         if column.fill is not None and not isinstance(column.fill, kinds):
-            raise ValueError(f"column {column.name!r} has the fill {column.fill!r}")
+            kind = "text" if column.categories else "a number"
+            raise ValueError(
+                f"the fill value of column {column.name!r} must be {kind}; got {column.fill!r}"
+            )
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("expected the names of columns and categories to be strings")
+        raise ValueError("names of columns and categories must be strings")
     if columns.task not in TASKS or (columns.task == TASKS[1]) != bool(columns.classes):
         raise ValueError(
-            f"the task {columns.task!r} has {len(columns.classes)} classes"
+            "task must be regression without classes or classification with classes; "
+            f"got {columns.task!r} with {len(columns.classes)}"
         )
 
 
@@ -327,7 +335,7 @@ def _check_shapes(columns: Columns, groups: Sequence[NetworkGroup]) -> None:
         raise ValueError("it contains no networks")
     for group in groups:
         if min(array.ndim for array in (*group.kernels, *group.biases)) < 1:
-            raise ValueError("an array has no axis")
+            raise ValueError("kernels and biases must have at least one axis")
         s = len(group.biases[-1])
         sizes = [d, *(kernel.shape[-1] for kernel in group.kernels)]
         fits = [kernel.shape for kernel in group.kernels] == [

@@ -179,9 +179,7 @@ def fill(table: Table, how: str, seed: int = 0) -> np.ndarray:
         "zero": lambda: np.zeros(table.x.shape),
     }
     if how not in fillings:
-        raise ValueError(
-            f"expected how to be one of {', '.join(fillings)}; got {how!r}"
-        )
+        raise ValueError(f"how must be one of {', '.join(fillings)}; got {how!r}")
     return np.where(table.active, table.x, fillings[how]())
 
 

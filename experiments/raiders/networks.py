@@ -50,7 +50,7 @@ class Layered:
     def __post_init__(self):
         if self.step < 1 or self.units < self.step or self.units % self.step:
             raise ValueError(
-                f"expected units to be a multiple of step; got {self.units} and {self.step}"
+                f"units must be a multiple of step; got {self.units} and {self.step}"
             )
         if (
             min(self.deepest, self.batch, self.updates, self.warm) < 1

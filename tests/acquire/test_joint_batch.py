@@ -173,7 +173,7 @@ def test_a_search_with_another_batch_is_refused():
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(ValueError, match="batch and draws to be at least 1"):
+    with pytest.raises(ValueError, match="batch and draws must be at least 1"):
         joint_ei(0)
-    with pytest.raises(ValueError, match="steps to be at least 0"):
+    with pytest.raises(ValueError, match="steps must be at least 0"):
         joint_ei(2, steps=-1)

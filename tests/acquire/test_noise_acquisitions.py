@@ -249,7 +249,7 @@ def test_batches_of_several_runs_are_one_program():
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(ValueError, match="draws to be at least 1"):
+    with pytest.raises(ValueError, match="draws must be at least 1"):
         acquire.noisy_ei(0)
-    with pytest.raises(ValueError, match="points to be at least 1"):
+    with pytest.raises(ValueError, match="points must be at least 1"):
         acquire.knowledge_gradient(0)

@@ -348,7 +348,7 @@ def test_under_jit_an_observed_curve_with_a_gap_gives_nan():
 @pytest.mark.typed
 def test_invalid_arguments_are_refused():
     with pytest.raises(
-        ValueError, match="row 2 has a gap: expected the observed outputs to come first"
+        ValueError, match="row 2 has a gap: the observed outputs must come first"
     ):
         gpar().log_evidence(params_of(gpar()), bonas.dataset(X, HOLES))
     assert np.isfinite(

@@ -86,9 +86,9 @@ def test_the_variance_is_that_of_the_fit(infer):
 
 @pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf, "0.1", True, None, 1j])
 def test_a_value_that_is_no_variance_is_an_error(noise):
-    with pytest.raises(ValueError, match="expected the noise variance to be a number"):
+    with pytest.raises(ValueError, match="the noise variance must be a number"):
         surrogates.gp(noise=noise)
-    with pytest.raises(ValueError, match="expected the noise variance to be a number"):
+    with pytest.raises(ValueError, match="the noise variance must be a number"):
         bonas.bayes(SPACE, surrogate=surrogates.gp(noise=lambda: noise))
 
 

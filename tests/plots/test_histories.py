@@ -232,7 +232,7 @@ def test_the_true_value_is_drawn_without_an_optimum_and_from_the_first_success()
         (
             {"incumbent": jnp.zeros(3), "incumbent_x": jnp.zeros((3, 1))},
             lambda u: u,
-            r"truth to map a point \(d,\) to a number; got values of shape \(1,\)",
+            r"truth must map a point \(d,\) to a number; got values of shape \(1,\)",
         ),
     ],
 )

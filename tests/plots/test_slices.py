@@ -186,7 +186,7 @@ def test_very_low_scores_leave_the_others_readable():
         ),
         (
             {"parameter": "rate", "at": np.zeros((2, 4))},
-            r"one row of 4 columns; got shape \(2, 4\)",
+            r"an array of shape \(4,\); got \(2, 4\)",
         ),
         (
             {"parameter": "kind", "acquisition": lambda x: x},

@@ -82,7 +82,7 @@ BAD = {
     "no y": ({"X": X, "z": Y}, r"lacks 'y'; it contains 'X', 'z'"),
     "lengths": ({"X": X, "y": Y[:2]}, r"got \(3, 2\) and \(2,\)"),
     "flat": ({"X": Y, "y": Y}, r"got \(3,\) and \(3,\)"),
-    "text": ({"X": X.astype(str), "y": Y}, r"expected X to be numeric; got <U\d+"),
+    "text": ({"X": X.astype(str), "y": Y}, r"X must be numeric; got <U\d+"),
     "complex target": ({"X": X, "y": Y + 1j}, r"numbers or text; got complex128"),
     "nan": (
         {"X": changed(X, 1, 0, to=np.nan), "y": Y},

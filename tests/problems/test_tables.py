@@ -181,7 +181,7 @@ def test_rows_that_are_no_points_are_refused():
 
 def test_a_curve_for_each_row_is_needed():
     with pytest.raises(
-        ValueError, match=r"a curve for each of 3 rows, \(m, c\); got \(2, 4\)"
+        ValueError, match=r"shape \(3, c\), one curve per row; got shape \(2, 4\)"
     ):
         tables.table_from_runs(SPACE, ROWS, STEPS, VALUES[:2, 0])
 

@@ -251,7 +251,8 @@ def test_a_text_of_the_user_is_read(folder):
 def test_another_text_of_the_user_is_refused_by_its_path(folder, text, problem):
     (folder / "yacht.txt").write_text(text)
     with pytest.raises(
-        ValueError, match=rf"^{folder}/yacht\.txt is not the set yacht: {problem}"
+        ValueError,
+        match=rf"^{folder}/yacht\.txt does not contain the data set yacht: {problem}",
     ):
         load()
 

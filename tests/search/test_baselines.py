@@ -232,7 +232,7 @@ def test_equal_searches_share_what_is_compiled(name):
         (grid, {"levels": 0}, "levels must be an integer of at least 1; got 0"),
         (evolution, {"population": 0}, "population must be .* at least 1; got 0"),
         (evolution, {"tournament": -1}, "tournament must be .* at least 1; got -1"),
-        (evolution, {"step": float("nan")}, "step to be a positive number; got nan"),
+        (evolution, {"step": float("nan")}, "step must be a positive number; got nan"),
     ],
 )
 def test_wrong_settings_are_refused(maker, settings, says):

@@ -105,7 +105,7 @@ def test_minimize_evaluates_batches():
 
 @pytest.mark.parametrize("steps", [3, 5])
 def test_numbers_of_evaluations_that_batches_do_not_divide_are_refused(steps):
-    message = f"multiple of 2, the points per ask of this search; got {steps}"
+    message = f"multiple of 2, the batch size of this search; got {steps}"
     with pytest.raises(ValueError, match=message):
         bonas.run(Pairs(SPACE), objective, KEY, steps)
     with pytest.raises(ValueError, match=message):

@@ -288,7 +288,7 @@ def test_a_run_can_be_exported_for_accelerators():
         ({"initial": 0}, "initial must be an integer of at least 1; got 0"),
         ({"initial": np.zeros((3, 5))}, r"initial points of shape \(k, 2\)"),
         ({"batch": 0}, "batch must be an integer of at least 1; got 0"),
-        ({"failures": "ignore"}, 'failures to be "worst" or "model"'),
+        ({"failures": "ignore"}, 'failures must be "worst" or "model"'),
         ({"output": "root"}, "output must be one of"),
         ({"acquisition": "ei"}, "expected an acquisition"),
     ],
@@ -300,7 +300,7 @@ def test_wrong_settings_are_refused(settings, match):
 
 @pytest.mark.slow
 def test_wrong_inference_and_batches_in_a_run_are_refused():
-    with pytest.raises(ValueError, match="infer to be one of"):
+    with pytest.raises(ValueError, match="infer must be one of"):
         surrogates.gp(infer="guess")
-    with pytest.raises(ValueError, match="a multiple of 2"):
+    with pytest.raises(ValueError, match="positive multiple of 2"):
         bonas.run(bonas.bayes(CAMEL.space, batch=2), CAMEL.objective, KEY, 5)

@@ -109,7 +109,7 @@ def test_widths_and_groups_may_be_arrays():
             {"maximizer": "refined"},
             "expected a maximizer, such as acquire.gradient_ascent",
         ),
-        ({"pending": "believer"}, "expected pending to be a function"),
+        ({"pending": "believer"}, "pending must be a callable"),
         ({"output": ["plain", "log"]}, "output must be one of"),
         ({"output": ()}, "output must have at least one scale"),
         ({"batch": 2.0}, "batch must be an integer of at least 1; got 2.0"),
@@ -124,10 +124,10 @@ def test_widths_and_groups_may_be_arrays():
             {"acquisition": acquire.log_q_ei},
             r"cannot call acquire.log_q_ei\(mean, cov, best, normals\) with three arrays",
         ),
-        ({"acquisition": acquire.Acquisition}, "pass an object of it"),
+        ({"acquisition": acquire.Acquisition}, "pass an instance"),
         (
             {"acquisition": lambda *arrays: acquire.thompson()},
-            "to return scores, one for each point; got Thompson",
+            "must return scores, one for each point; got Thompson",
         ),
         ({"surrogate": surrogates.gp(mean=0.5)}, "expected a mean, such as gp.zero"),
     ],
@@ -268,9 +268,7 @@ def with_method(name, method):
     ids=["no prediction", "one axis", "unequal"],
 )
 def test_predictions_of_another_shape_are_refused(predict):
-    words = (
-        r"expected a surrogate to predict gp.Prediction\(mean, std\) of shape \(s, 3\)"
-    )
+    words = r"a surrogate must predict gp.Prediction\(mean, std\) of shape \(s, 3\)"
     with pytest.raises(ValueError, match=words):
         first_suggestion(with_method("predict", predict))
 
@@ -282,7 +280,7 @@ def test_a_fit_that_changes_the_shape_of_its_state_is_refused():
 
         return jax.tree.map(double, state), None
 
-    words = "fit must return a state like that of its init: expected .* to be .*; got"
+    words = "fit must return a state like that of its init: .* must be .*; got"
     with pytest.raises(ValueError, match=words):
         first_suggestion(with_method("fit", fit))
 

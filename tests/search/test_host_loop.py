@@ -170,9 +170,7 @@ def test_a_search_in_the_place_of_the_space_is_refused():
 
 def test_an_objective_without_a_return_value_is_refused():
     space = bonas.Space(x=bonas.Float(0.0, 1.0))
-    with pytest.raises(
-        TypeError, match="expected the objective to return a number; got None"
-    ):
+    with pytest.raises(TypeError, match="the objective must return a number; got None"):
         bonas.minimize(
             lambda config: None,
             space,

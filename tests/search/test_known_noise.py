@@ -231,5 +231,11 @@ def test_shapes_are_checked():
         bonas.run(search, objective, KEY, 2, data=(X, Y, None, NOISE[:2]))
     with pytest.raises(ValueError, match="got a tuple of 4"):
         bonas.run(search, lambda key, u: (u[0], 1.0, 1.0, 1.0), KEY, 2)
-    with pytest.raises(ValueError, match="at least 0 for each of 6 rows"):
+    with pytest.raises(
+        ValueError, match=r"noise must be finite and at least 0; got -.* in row 0"
+    ):
         bonas.dataset(X, Y, noise=-NOISE)
+    with pytest.raises(
+        ValueError, match=r"noise must have shape \(6,\), .*got shape \(2,\)"
+    ):
+        bonas.dataset(X, Y, noise=NOISE[:2])

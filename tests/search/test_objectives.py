@@ -110,7 +110,7 @@ def test_one_parameter_by_name():
         (SPACE, lambda depth, rate, width, kind: rate, "first argument .* random key"),
         (ALONE, lambda rate: rate, "first argument .* random key"),
         (SPACE, lambda key: 0.0, "no argument for the parameter 'depth'"),
-        (SPACE, 3.0, "expected the objective to be a function"),
+        (SPACE, 3.0, "the objective must be a function"),
     ],
 )
 def test_objectives_that_are_not_clear_are_refused(space, objective, match):

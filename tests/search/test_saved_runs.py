@@ -315,7 +315,7 @@ def test_a_search_with_another_capacity_in_its_state_is_refused(saved):
     with np.load(saved) as file:
         times = file["state.8"]
     rewritten(saved, **{"state.8": times[:-1]})
-    with pytest.raises(ValueError, match=r"expected \.times to be int64\[14\]"):
+    with pytest.raises(ValueError, match=r"\.times must be int64\[14\]"):
         History.load(saved, SEARCH)
 
 

@@ -184,8 +184,8 @@ def test_known_observations_replace_the_initial_design():
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        (KNOWN, r"expected data to be \(x, y\)"),
-        ((KNOWN,), r"expected data to be \(x, y\)"),
+        (KNOWN, r"data must be \(x, y\)"),
+        ((KNOWN,), r"data must be \(x, y\)"),
         ((KNOWN[:, :2], VALUES), r"known points of shape \(m, 3\); got \(4, 2\)"),
         ((KNOWN, VALUES[:2]), "one value and one cost for each of 4 known points"),
         ((KNOWN + 2.0, VALUES), "known point"),

@@ -12,6 +12,7 @@ import bonas
 from bonas.surrogates.hmc_bnn import hmc_network
 from bonas.surrogates.last_layer_bnn import last_layer
 from bonas.surrogates.network_posterior import condition
+from bonas.surrogates.variational_bnn import variational_network
 
 MODELS = {
     "hmc": hmc_network((12,), chains=4, samples=20, first_burn=100, steps=20),
@@ -261,6 +262,13 @@ def test_a_search_finds_the_minimum_of_a_parabola(model):
         ),
         (partial(hmc_network, activation="swish"), "activation must be one of"),
         (partial(last_layer, widths=()), "a hidden layer"),
+        (partial(variational_network, widths=()), "at least one hidden layer"),
+        (partial(variational_network, steps=0), "^steps must be at least 1; got 0$"),
+        (
+            partial(variational_network, draws=7),
+            "draws must be a multiple of members, 5",
+        ),
+        (partial(variational_network, floor=0.0), "^floor must be above 0; got 0.0$"),
     ],
 )
 def test_models_that_make_no_sense_are_refused(make, message):

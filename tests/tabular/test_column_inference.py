@@ -224,7 +224,7 @@ def test_empty_columns_are_left_out_and_named(tmp_path):
         (
             "x,y\n1,2\n2,3\n",
             {"target": "y", "drop": ("w",)},
-            "--drop: .* has no column 'w'",
+            r"--drop \(in Python: drop=\): .* has no column 'w'",
         ),
         (
             "x,y\n1,2\n2,3\n",
@@ -234,7 +234,7 @@ def test_empty_columns_are_left_out_and_named(tmp_path):
         (
             "x,y\n1,2\n2,3\n",
             {"target": "y", "task": "clustering"},
-            "expected task to be one of",
+            "task must be one of",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def test_an_unseen_category_can_be_treated_as_missing(mixed, tmp_path):
         encode_inputs(filled, new, unseen="missing"), [[1, 0, 1, 1]]
     )
     with pytest.raises(
-        ValueError, match="unseen to be one of 'refuse', 'missing'; got 'drop'"
+        ValueError, match="unseen must be one of 'refuse', 'missing'; got 'drop'"
     ):
         encode_inputs(columns, new, unseen="drop")
 
