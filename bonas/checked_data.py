@@ -48,7 +48,7 @@ def dataset(
     capacity = max(n, 1) if capacity is None else capacity
     if n > capacity:
         raise ValueError(
-            f"expected a capacity of at least {n}, the number of rows; got {capacity}"
+            f"capacity must be at least {n}, the number of rows; got {capacity}"
         )
     blank = empty(capacity, x.shape[1], y.shape[1], dtype)
     return Dataset(
@@ -67,9 +67,7 @@ def grow(data: Dataset, capacity: int) -> Dataset:
     """
     extra = capacity - len(data.x)
     if extra < 0:
-        raise ValueError(
-            f"expected a capacity of at least {len(data.x)}; got {capacity}"
-        )
+        raise ValueError(f"capacity must be at least {len(data.x)}; got {capacity}")
     grown: Dataset = jax.tree.map(
         lambda leaf: (
             jnp.pad(leaf, [(0, extra), (0, 0)][: leaf.ndim]) if leaf.ndim else leaf

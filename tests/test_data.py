@@ -117,7 +117,7 @@ def test_bad_shapes_are_refused(x, y):
 
 def test_more_rows_than_room_are_refused():
     with pytest.raises(
-        ValueError, match="expected a capacity of at least 2, the number of rows; got 1"
+        ValueError, match="capacity must be at least 2, the number of rows; got 1"
     ):
         dataset(X, Y, capacity=1)
 
@@ -226,7 +226,7 @@ def test_growing_adds_room_alone():
 
 
 def test_growing_does_not_shrink():
-    with pytest.raises(ValueError, match="expected a capacity of at least"):
+    with pytest.raises(ValueError, match="capacity must be at least"):
         grow(dataset(X, Y), 1)
 
 

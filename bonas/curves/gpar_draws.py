@@ -288,6 +288,6 @@ def check_draws(draws: int) -> None:
     """Raise a ValueError unless `draws` is a positive even number."""
     if draws < 2 or draws % 2:
         raise ValueError(
-            "draws come in pairs of opposite signs: "
-            f"expected an even number of at least 2; got {draws}"
+            "draws must be an even number of at least 2, because they come in pairs of opposite "
+            f"signs; got {draws}"
         )

@@ -109,7 +109,7 @@ class Regions(Subsampling):
         )
         if not valid or not (self.overlap >= 0.0 and self.min_jump >= 0.0):
             raise ValueError(
-                "expected cells >= 1, min_rows >= 4, fit_rows >= min_rows, overlap >= 0 and "
+                "cells must be >= 1, min_rows >= 4, fit_rows >= min_rows, overlap >= 0 and "
                 f"min_jump >= 0; got cells={self.cells}, min_rows={self.min_rows}, "
                 f"fit_rows={self.fit_rows}, overlap={self.overlap}, min_jump={self.min_jump}"
             )

@@ -193,11 +193,14 @@ def ensemble(
             the values, because members may agree by chance.
         warm: Start each fit from the previous weights instead of a new initialization.
     """
-    if members < 2 or steps < 1 or not floor > 0.0 or len(widths) < 1:
+    if members < 2 or steps < 1:
         raise ValueError(
-            "expected members >= 2, steps >= 1, floor > 0 and a hidden layer; "
-            f"got {members}, {steps}, {floor} and {widths}"
+            f"members must be at least 2, and steps at least 1; got {members} and {steps}"
         )
+    if not floor > 0.0:
+        raise ValueError(f"floor must be above 0; got {floor}")
+    if len(widths) < 1:
+        raise ValueError("widths must have at least one hidden layer; got none")
     return DeepEnsemble(
         members=members,
         widths=tuple(widths),

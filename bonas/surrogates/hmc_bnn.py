@@ -260,26 +260,29 @@ def hmc_network(
             in standard deviations of the values, because the spread of a hundred draws is inexact.
         dtype: The precision of the networks, such as "float32". Default: the precision of the data.
     """
-    if (
-        method not in METHODS
-        or samples % chains
-        or min(samples, chains, first_burn) < 1
-        or burn < 0
-    ):
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    if min(samples, chains, first_burn) < 1 or burn < 0:
         raise ValueError(
-            f"expected method in {METHODS}, samples a multiple of chains, first_burn >= 1 and "
-            f"burn >= 0; got method={method!r}, samples={samples}, chains={chains}, "
-            f"first_burn={first_burn}, burn={burn}"
+            "samples, chains and first_burn must be at least 1, and burn must be at least 0; "
+            f"got {samples}, {chains}, {first_burn} and {burn}"
+        )
+    if samples % chains:
+        raise ValueError(
+            f"samples must be a multiple of chains, {chains}; got {samples}"
         )
     if not (floor > 0.0 and initial_step_size > 0.0):
         raise ValueError(
-            "expected floor > 0 and initial_step_size > 0; "
-            f"got floor={floor}, initial_step_size={initial_step_size}"
+            "floor and initial_step_size must be above 0; "
+            f"got {floor} and {initial_step_size}"
         )
-    if output not in OUTPUT_LAYER or (method == "metropolis" and precisions != "joint"):
+    if output not in OUTPUT_LAYER:
         raise ValueError(
-            f"expected output in {OUTPUT_LAYER}, and precisions='joint' for method='metropolis'; "
-            f"got output={output!r}, method={method!r}, precisions={precisions!r}"
+            f"output must be one of {', '.join(OUTPUT_LAYER)}; got {output!r}"
+        )
+    if method == "metropolis" and precisions != "joint":
+        raise ValueError(
+            f"precisions must be 'joint' for method='metropolis'; got {precisions!r}"
         )
     return HMCNetwork(
         widths=tuple(widths),

@@ -176,10 +176,10 @@ def last_layer(
             integrates over them by slice sampling.
         samples: The number of samples of the variances.
     """
-    if len(widths) < 1 or steps < 1:
-        raise ValueError(
-            f"expected a hidden layer and steps >= 1; got {widths} and {steps}"
-        )
+    if len(widths) < 1:
+        raise ValueError("widths must have at least one hidden layer; got none")
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1; got {steps}")
     regression = gp(basis(affine_features), infer=infer, samples=samples)
     return LastLayer(
         tuple(widths), activation, steps, learning_rate, weight_decay, warm, regression

@@ -225,7 +225,7 @@ def variational_network(
 
 def _check_settings(model: VariationalNetwork) -> None:
     if not model.widths:
-        raise ValueError("widths must have at least one hidden layer; got ()")
+        raise ValueError("widths must have at least one hidden layer; got none")
     for name in ("members", "draws", "steps", "refit_steps", "samples"):
         if getattr(model, name) < 1:
             raise ValueError(f"{name} must be at least 1; got {getattr(model, name)}")

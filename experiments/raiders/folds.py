@@ -28,9 +28,7 @@ def contiguous_folds(n: int, k: int) -> list[np.ndarray]:
 
 def _checked(n: int, k: int) -> int:
     if not 2 <= k <= n:
-        raise ValueError(
-            f"expected between 2 and {n} folds, the number of rows; got {k}"
-        )
+        raise ValueError(f"k must be between 2 and {n}, the number of rows; got {k}")
     return n
 
 
@@ -56,7 +54,7 @@ def paired(differences: ArrayLike, test_share: float) -> Paired:
             f"expected two or more finite differences, one per fold; got {differences}"
         )
     if not 0.0 < test_share < 1.0:
-        raise ValueError(f"expected test_share between 0 and 1; got {test_share}")
+        raise ValueError(f"test_share must be between 0 and 1; got {test_share}")
     n = len(differences)
     mean = differences.mean()
     error = np.sqrt(

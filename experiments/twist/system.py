@@ -121,7 +121,7 @@ def plane(
     """
     if min(train, validation) < 1:
         raise ValueError(
-            f"expected train and validation of at least 1; got {train} and {validation}"
+            f"train and validation must be at least 1; got {train} and {validation}"
         )
     drawn = two_class_plane(key, n=train + validation, noise=noise)
     targets = np.eye(2)[drawn.y]
@@ -237,7 +237,7 @@ def objective(
             "the objective is measured on validation rows: examples(x, y, valid_x, valid_y)"
         )
     if trainings < 1:
-        raise ValueError(f"expected trainings of at least 1; got {trainings}")
+        raise ValueError(f"trainings must be at least 1; got {trainings}")
 
     def value(key: Array, u: Array) -> tuple[Array, Array]:
         def wrong(key):
@@ -341,10 +341,10 @@ def algorithm4(
     """
     if min(initial, candidates) < 1:
         raise ValueError(
-            f"expected initial and candidates of at least 1; got {initial} and {candidates}"
+            f"initial and candidates must be at least 1; got {initial} and {candidates}"
         )
     if not min(alpha, sigma, lengthscale) > 0.0:
         raise ValueError(
-            f"expected positive alpha, sigma and lengthscale; got {alpha}, {sigma}, {lengthscale}"
+            f"alpha, sigma and lengthscale must be positive; got {alpha}, {sigma}, {lengthscale}"
         )
     return Algorithm4(space, alpha, sigma, lengthscale, initial, candidates)

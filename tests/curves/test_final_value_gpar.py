@@ -129,7 +129,8 @@ def test_an_unknown_inference_is_refused():
 def test_an_odd_number_of_draws_is_refused():
     for draws in (1, 63):
         with pytest.raises(
-            ValueError, match=f"an even number of at least 2; got {draws}"
+            ValueError,
+            match=f"draws must be an even number of at least 2, .*; got {draws}",
         ):
             curves.gpar_surrogate(draws=draws)
 

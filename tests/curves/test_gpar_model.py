@@ -367,7 +367,8 @@ def test_invalid_arguments_are_refused():
         )
     for draws in (0, 1, 7, -2):
         with pytest.raises(
-            ValueError, match=f"an even number of at least 2; got {draws}"
+            ValueError,
+            match=f"draws must be an even number of at least 2, .*; got {draws}",
         ):
             gpar().predict(posterior, AT, draws=draws)
     gap = PartialCurves(jnp.zeros((4, 3)), jnp.zeros((4, 3), bool).at[2, 1].set(True))

@@ -26,7 +26,7 @@ def test_random_folds_depend_on_the_seed_alone():
 @pytest.mark.parametrize("k", [1, 8])
 def test_a_number_of_folds_that_makes_no_sense_is_refused(k):
     with pytest.raises(
-        ValueError, match=f"between 2 and 7 folds, the number of rows; got {k}"
+        ValueError, match=f"k must be between 2 and 7, the number of rows; got {k}"
     ):
         random_folds(7, k, 0)
 

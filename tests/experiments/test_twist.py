@@ -336,7 +336,7 @@ def test_a_search_of_networks_is_one_program_and_knows_its_costs():
 def test_settings_that_make_no_search_are_refused(wrong):
     with pytest.raises(
         ValueError,
-        match=r"expected (initial and candidates of at least 1|positive alpha)",
+        match=r"initial and candidates must be at least 1|alpha, .* must be positive",
     ):
         twist.algorithm4(SPACE, **wrong)
 

@@ -219,7 +219,7 @@ def test_pieces_follow_a_jump_better_than_members_who_see_everything():
     ("make", "message"),
     [
         (lambda: member_data.random_features(0.0), "above 0 and at most 1; got 0.0"),
-        (lambda: member_data.regions(0), "cells >= 1"),
+        (lambda: member_data.regions(0), "cells must be >= 1"),
         (lambda: member_data.regions(4, fit_rows=5), "fit_rows >= min_rows"),
     ],
 )

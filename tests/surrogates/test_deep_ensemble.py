@@ -77,9 +77,9 @@ def test_it_beats_random_search():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"members": 1}, "members >= 2"),
-        ({"floor": 0.0}, "floor > 0"),
-        ({"widths": ()}, "a hidden layer"),
+        ({"members": 1}, "members must be at least 2"),
+        ({"floor": 0.0}, "floor must be above 0"),
+        ({"widths": ()}, "at least one hidden layer"),
         ({"activation": "swish"}, "activation must be one of"),
     ],
 )

@@ -252,16 +252,16 @@ def test_a_search_finds_the_minimum_of_a_parabola(model):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (partial(hmc_network, samples=10, chains=3), "a multiple of chains"),
-        (partial(hmc_network, method="gibbs"), "expected method in"),
-        (partial(hmc_network, floor=0.0), "floor > 0"),
-        (partial(hmc_network, output="exact"), "expected output in"),
+        (partial(hmc_network, samples=10, chains=3), "a multiple of chains, 3; got 10"),
+        (partial(hmc_network, method="gibbs"), "method must be one of"),
+        (partial(hmc_network, floor=0.0), "must be above 0; got 0.0"),
+        (partial(hmc_network, output="exact"), "output must be one of"),
         (
             partial(hmc_network, method="metropolis", precisions="gibbs"),
-            "precisions='joint' for method='metropolis'",
+            "must be 'joint' for method='metropolis'; got 'gibbs'",
         ),
         (partial(hmc_network, activation="swish"), "activation must be one of"),
-        (partial(last_layer, widths=()), "a hidden layer"),
+        (partial(last_layer, widths=()), "at least one hidden layer"),
         (partial(variational_network, widths=()), "at least one hidden layer"),
         (partial(variational_network, steps=0), "^steps must be at least 1; got 0$"),
         (
