@@ -110,7 +110,7 @@ def _one_side(rise: Array, fall: Array) -> tuple[Array, Array]:
     falls = fall > 0.0
     start = rise / jnp.where(falls, fall, 1.0)  # where it crosses 0
     start = jnp.maximum(start, jnp.max(jnp.where(flatter, crossing, 0.0), axis=1))
-    # of several equal lines the first counts
+    # count only the first of equal lines
     first = jnp.tril(jnp.ones(parallel.shape, bool), -1)
     covered = parallel & ((higher < 0.0) | ((higher == 0.0) & first))
     present = falls & ~covered.any(axis=1) & (start < end)

@@ -136,8 +136,8 @@ def run_curves(
     def unfinished(run: _Run) -> Array:
         return ~run.over & (run.advances < settings.rows)
 
-    # JAX frees the program of a jitted function with the function; that of a loop outside of jit
-    # would stay in memory.
+    # JAX frees the program of a jitted function with the function. Outside of jit, the program of a
+    # loop would stay in memory.
     @jax.jit
     def finish(start: _Run) -> _Run:
         return jax.lax.while_loop(unfinished, ask, start)

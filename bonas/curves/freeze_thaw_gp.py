@@ -170,7 +170,7 @@ def freeze_thaw(kernel: Kernel | None = None, *, steps: int = 10) -> FreezeThaw:
     The asymptotes f are a Gaussian process, the decays have the covariance `decay_covariance`, and
     m(t), one number per checkpoint, is common to all networks; it is an addition to the paper.
     Given f the curves are independent, so each reduces exactly to one observation of its
-    asymptote, and the cost is that of a GP with one point per network.
+    asymptote, and the model costs as much as a GP with one point per network.
 
     Args:
         kernel: Kernel of the asymptotes (default: Matérn 5/2).

@@ -52,6 +52,6 @@ def _wilton(params: Params, data: Dataset, x: Array) -> Array:
     )
 
 
-# The midpoint of the lowest value and the average (Wilton 2020, eq. 7). It is below the average, so
-# that a minimizer explores.
+# The midpoint of the lowest value and the average (Wilton 2020, eq. 7). As it is below the average,
+# a minimizer explores.
 wilton = Mean(_wilton)

@@ -1,10 +1,10 @@
 """Train a network in one compiled loop over epochs.
 
 The loop ends after the last epoch, when the network has converged, or when it has diverged. For one
-network at a time the cost is exactly that of the epochs trained, missing layers are branches that
-are not taken, and the parameters stay in the processor's cache. Under `vmap` the loop runs until
-the last network ends, with masked updates. Pass the name of the mapped axis as `axis`: the loop
-then has one epoch counter for all networks, and validation is skipped between checkpoints.
+network at a time, only the epochs trained cost time, missing layers are branches that are not
+taken, and the parameters stay in the processor's cache. Under `vmap` the loop runs until the last
+network ends, with masked updates. Pass the name of the mapped axis as `axis`: the loop then has one
+epoch counter for all networks, and validation is skipped between checkpoints.
 """
 
 from typing import Any, NamedTuple

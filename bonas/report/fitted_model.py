@@ -19,8 +19,8 @@ from bonas.surrogates import Surrogate, gp
 
 # Smallest number of trials of a fit.
 MIN_TRIALS = 5
-# A fit to more trials uses only this number, half of them the best and half the latest others, so
-# that it takes about a second.
+# A fit uses at most this number of trials, so that it takes about a second: half of them are the
+# best, the others the latest.
 MAX_TRIALS = 256
 # Number of fits in sequence, each starting from the last.
 _N_FITS = 5

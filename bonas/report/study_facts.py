@@ -34,7 +34,8 @@ class Values:
     """The trials of a study that have a value; there is at least one."""
 
     complete: list[TrialRecord]  # trials with a value, pruned ones included
-    items: list[TrialRecord]  # the same trials, or the last one of each network
+    # all of `complete`, or only the last trial of each network
+    items: list[TrialRecord]
     best: TrialRecord
     best_item: TrialRecord  # the best trial, or the last trial of its network
     sign: float  # 1 if low values are good, -1 if high values are

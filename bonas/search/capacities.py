@@ -9,7 +9,7 @@ from jax.tree_util import keystr, tree_leaves_with_path
 from bonas.configuration import precision_error
 from bonas.search.search import Search
 
-# Capacities at which the shapes of a state are compared, to find those that depend on it.
+# To find which shapes of a state depend on the capacity, the shapes at these two are compared.
 _PROBES = (16, 24)
 
 

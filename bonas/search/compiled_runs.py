@@ -1,4 +1,4 @@
-"""Keep the compiled programs of the latest runs, and free those of earlier ones.
+"""Keep the compiled programs of the latest runs, and free earlier ones.
 
 A cache of `jax.jit` keeps the program of every search and objective, about 50 MB each, as long as
 the process lives. Then memory would grow whenever a notebook cell that defines an objective or a
@@ -15,7 +15,7 @@ import jax
 from jax.extend.core import get_opaque_trace_state
 
 # Programs to keep in total, and programs to keep whose settings differ only in the identity of
-# functions, which are usually those of a notebook cell that was run again.
+# functions. Such functions usually come from a notebook cell that was run again.
 _MAX_PROGRAMS = 32
 _MAX_SAME_NAME = 3
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

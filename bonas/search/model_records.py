@@ -62,8 +62,8 @@ def model_record(search: Bayes, *, direction: Direction | None = None) -> ModelR
     Every step records a dict with these entries, about the model given all values so far and with
     the hyperparameters of the step's fit. Before the first success, values are NaN.
 
-    - `hyperparameters`: those of a Gaussian process, averaged over their samples, in nested dicts,
-      such as `["kernel"]["lengthscale"]`; empty for other surrogates.
+    - `hyperparameters`: nested dicts, such as `["kernel"]["lengthscale"]`, averaged over the
+      samples of a Gaussian process; empty for other surrogates.
     - `log_density`: the log density of the hyperparameters and the standardized values; NaN for a
       surrogate without one.
     - `incumbent`: the lowest posterior mean at an evaluated point, in the units of the objective

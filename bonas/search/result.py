@@ -18,7 +18,7 @@ class Evaluation(NamedTuple):
     seconds: float
     error: str  # why it failed; empty if it did not
     info: AskInfo  # how the point was chosen
-    # what the objective returned besides its value
+    # returned by the objective in addition to the value; None if it was not
     cost: float | None = None
     noise: float | None = None  # the variance of the noise of the value
 

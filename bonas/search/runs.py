@@ -69,8 +69,8 @@ def run(
     )
     q = points_per_ask(search, start, steps)
 
-    # JAX frees the program of a jitted function with the function; that of a scan outside of jit
-    # would stay in memory.
+    # JAX frees the program of a jitted function with the function. Outside of jit, the program of a
+    # scan would stay in memory.
     @jax.jit
     def take_steps(key: PRNGKeyArray, state: Any, known: Array) -> tuple[Any, Any]:
         def step(state: Any, i: Array) -> tuple[Any, Any]:

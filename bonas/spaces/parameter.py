@@ -45,7 +45,7 @@ class Parameter(ABC):
     @property
     @abstractmethod
     def bounds(self) -> tuple[Any, ...]:
-        """The settings other than the condition, hashable; equal for equal parameters of a type."""
+        """The settings without the condition, hashable; equal for equal parameters of a type."""
 
     @property
     @abstractmethod
