@@ -3,10 +3,12 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.spaces import Space
@@ -28,18 +30,21 @@ class NamedObjective:
 
     function: Objective
     space: Space
-    arguments: tuple[str, ...]  # names of the arguments except the key
+    arguments: tuple[str, ...]  # names of the parameters that it receives
 
-    def __call__(self, key: PRNGKeyArray, u: Float[Array, " d"]) -> Any:
+    def __call__(self, key: PRNGKeyArray, u: Float[Array, " d"], *args: Any) -> Any:
         values: dict[str, Any] = _weak(self.space.values(u))
         if _ACTIVE not in values:
             values[_ACTIVE] = dict(
                 zip(self.space.names, self.space.active(u), strict=True)
             )
-        return self.function(key, **{name: values[name] for name in self.arguments})
+        named = {name: values[name] for name in self.arguments}
+        return self.function(key, *args, **named)
 
 
-def named_objective(objective: Objective, space: Space) -> NamedObjective:
+def named_objective(
+    objective: Objective, space: Space, extra: int = 0
+) -> NamedObjective:
     """Convert an objective of named parameters, such as f(key, rate, width), to one of points.
 
     `run` and `run_many` do so automatically unless the names are ambiguous.
@@ -54,8 +59,10 @@ def named_objective(objective: Objective, space: Space) -> NamedObjective:
         objective: A traceable function of a key and all parameters of the space, by name. Other
             arguments need defaults. With `**rest` it need not name all parameters.
         space: The space.
+        extra: The number of other arguments that `run` passes on. They follow the key, as `table`
+            does in f(key, table, rate, width).
     """
-    found = _arguments(objective)
+    found = _arguments(objective, extra)
     if found is None:
         raise ValueError(
             "expected an objective with named arguments, such as f(key, rate, width); "
@@ -66,14 +73,21 @@ def named_objective(objective: Objective, space: Space) -> NamedObjective:
             f"the first argument of the objective must be a random key; got {found.first!r}, "
             "which is a parameter"
         )
+    taken = [name for name in found.extra if name in space.names]
+    if taken:
+        raise ValueError(
+            f"the argument {taken[0]!r} of the objective is a parameter, but arguments that are "
+            "passed to the run come between the key and the parameters; got it in their place"
+        )
     known = {*space.names, _ACTIVE}
-    unknown = [name for name in found.required if name not in known]
+    required = [name for name in found.required if name not in found.extra]
+    unknown = [name for name in required if name not in known]
     if unknown:
         raise ValueError(
             f"the objective has an argument {unknown[0]!r}, but the space has the parameters "
             f"{', '.join(space.names)}"
         )
-    passed = {name for name in (*found.required, *found.optional) if name in known}
+    passed = {name for name in (*required, *found.optional) if name in known}
     missing = [name for name in space.names if name not in passed]
     if missing and not found.takes_rest:
         raise ValueError(
@@ -84,14 +98,23 @@ def named_objective(objective: Objective, space: Space) -> NamedObjective:
     return NamedObjective(objective, space, tuple(sorted(names)))
 
 
-def as_point_objective(objective: Objective, space: Space) -> Objective:
-    """Convert an objective of points or named parameters to an objective of points."""
+def as_point_objective(objective: Objective, space: Space, extra: int = 0) -> Objective:
+    """Convert an objective of points or named parameters to an objective of points.
+
+    Args:
+        objective: A function of a key, a point and other arguments, or of a key, other arguments
+            and the parameters by name.
+        space: The space.
+        extra: The number of other arguments.
+    """
     if not callable(objective):
         raise ValueError(
             "the objective must be a function of a key and a point, or of a key and the "
             f"parameters by name; got {objective!r}"
         )
-    found = None if isinstance(objective, NamedObjective) else _arguments(objective)
+    if isinstance(objective, NamedObjective):
+        return objective
+    found = _arguments(objective, extra)
     if found is None:
         return objective
     decisive = found.required or found.optional[:1]
@@ -100,6 +123,13 @@ def as_point_objective(objective: Objective, space: Space) -> Objective:
     )
     if found.takes_point and not by_name:
         return objective
+    if not by_name and found.first not in space.names:
+        raise ValueError(
+            f"the objective must accept a key, a point and {extra} other arguments, those after "
+            f"the steps of the run, or a key, {extra} others and the parameters "
+            f"{', '.join(space.names)} by name; got arguments "
+            f"{', '.join((found.first, *found.required, *found.optional)) or 'without names'}"
+        )
     has_key = found.first not in space.names
     if found.takes_point and found.required and not found.takes_rest and has_key:
         raise ValueError(
@@ -108,7 +138,17 @@ def as_point_objective(objective: Objective, space: Space) -> Objective:
             f"{found.required[0]}) or pass bonas.search.named_objective(objective, space); "
             "for a point, rename the argument"
         )
-    return named_objective(objective, space)
+    return named_objective(objective, space, extra)
+
+
+def check_extra(args: tuple[Any, ...]) -> None:
+    """Raise a TypeError unless the other arguments of an objective are arrays."""
+    for leaf in jax.tree.leaves(args):
+        if not isinstance(leaf, (jax.Array, np.ndarray, np.generic, Number)):
+            raise TypeError(
+                "arguments of the objective must be arrays or pytrees of arrays, because they are "
+                f"traced; got {leaf!r}: define it in the objective"
+            )
 
 
 def direction_sign(direction: str) -> float:
@@ -190,13 +230,14 @@ class _Arguments(NamedTuple):
     """The arguments of an objective."""
 
     first: str  # the key
+    extra: tuple[str, ...]  # after the key, if it receives parameters by name
     required: tuple[str, ...]  # after the key
     optional: tuple[str, ...]
     takes_rest: bool  # whether there is **rest
     takes_point: bool  # whether it can be called with a key and a point
 
 
-def _arguments(objective: Objective) -> _Arguments | None:
+def _arguments(objective: Objective, extra: int) -> _Arguments | None:
     """Return the arguments of an objective, or None if they have no names."""
     try:
         signature = inspect.signature(objective)
@@ -209,13 +250,14 @@ def _arguments(objective: Objective) -> _Arguments | None:
     if kinds & unnamed or not arguments or arguments[0].kind in unnamed:
         return None
     try:
-        signature.bind(None, None)
+        signature.bind(None, None, *[None] * extra)
     except TypeError:
         takes_point = False
     else:
         takes_point = True
     return _Arguments(
         first=arguments[0].name,
+        extra=tuple(each.name for each in after[:extra]),
         required=tuple(each.name for each in after if each.default is each.empty),
         optional=tuple(each.name for each in after if each.default is not each.empty),
         takes_rest=len(after) + 1 < len(arguments),

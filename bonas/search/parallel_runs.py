@@ -15,7 +15,7 @@ from bonas.search.checks import check_keys, check_search
 from bonas.search.compiled_runs import ProgramCache
 from bonas.search.history import History
 from bonas.search.model_warnings import warn_about_model
-from bonas.search.objectives import Objective
+from bonas.search.objectives import Objective, check_extra
 from bonas.search.progress import progress_bar
 from bonas.search.runs import run
 from bonas.search.search import Search
@@ -31,7 +31,7 @@ def run_many(
     objective: Objective,
     keys: Array,
     steps: int,
-    *,
+    *args: Any,
     direction: Direction = "minimize",
     state: Any = None,
     data: Known | None = None,
@@ -48,6 +48,8 @@ def run_many(
         objective: The objective.
         keys: One random key per run.
         steps: The number of evaluations of each run.
+        *args: Arrays that the objective receives after the point, the same in all runs. Calls that
+            differ only in them, in the keys and in `data` use one compiled program.
         direction: "minimize" or "maximize".
         state: The states (k, ...) of earlier runs, to continue them.
         data: Known observations, from which all runs start.
@@ -57,6 +59,7 @@ def run_many(
     check_search(search)
     check_counts(steps=steps)
     check_keys(keys)
+    check_extra(args)
     if keys.ndim != 1 or not keys.size:
         raise ValueError(
             f"expected keys of shape (k,), as from jax.random.split(key, k); got {keys.shape}"
@@ -69,7 +72,7 @@ def run_many(
     known = None if data is None else read_known(search.space, data)
     padded = _pad((keys, state), n, size)
     program = _programs(search, objective, steps, direction, record, mesh)
-    run_part = partial(program, known)
+    run_part = partial(program, known, args)
     if not progress:
         first = jax.tree.map(lambda leaf: leaf[0], padded)
         history: History = jax.tree.map(lambda leaf: leaf[:n], run_part(first))
@@ -112,42 +115,46 @@ def _run_part(
     record: Record | None,
     mesh: Mesh,
     known: Any,
+    args: tuple[Any, ...],
     starts: tuple[Array, Any],
 ) -> History:
     """Run one part of the keys and states (size, ...)."""
 
-    def run_one(start: tuple[Array, Any], known: Any) -> History:
+    def run_one(start: tuple[Array, Any], known: Any, args: tuple[Any, ...]) -> History:
         key, state = start
         return run(
             search,
             objective,
             key,
             steps,
+            *args,
             direction=direction,
             state=state,
             data=known,
             record=record,
         )
 
-    def run_all(starts: tuple[Array, Any], known: Any) -> History:
+    def run_all(
+        starts: tuple[Array, Any], known: Any, args: tuple[Any, ...]
+    ) -> History:
         on_cpu = mesh.devices.flat[0].platform == "cpu"
-        one = partial(run_one, known=known)
+        one = partial(run_one, known=known, args=args)
         histories: History = (
             jax.lax.map(one, starts) if on_cpu else jax.vmap(one)(starts)
         )
         return histories
 
     if mesh.size == 1:
-        return run_all(starts, known)
+        return run_all(starts, known, args)
     spec = PartitionSpec("seeds")
     sharded = jax.shard_map(
         run_all,
         mesh=mesh,
-        in_specs=(spec, PartitionSpec()),
+        in_specs=(spec, PartitionSpec(), PartitionSpec()),
         out_specs=spec,
         check_vma=False,
     )
-    histories: History = sharded(starts, known)
+    histories: History = sharded(starts, known, args)
     return histories
 
 

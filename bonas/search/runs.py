@@ -15,6 +15,7 @@ from bonas.search.objectives import (
     Objective,
     as_point_objective,
     bind_direction,
+    check_extra,
     direction_sign,
 )
 from bonas.search.search import Search
@@ -26,7 +27,7 @@ def run(
     objective: Objective,
     key: PRNGKeyArray,
     steps: int,
-    *,
+    *args: Any,
     direction: Direction = "minimize",
     state: Any = None,
     data: Known | None = None,
@@ -45,6 +46,9 @@ def run(
         key: A random key.
         steps: The number of evaluations, including the initial ones; a multiple of the points per
             ask.
+        *args: Arrays, or pytrees of arrays, that the objective receives after the point:
+            objective(key, u, *args), or objective(key, *args, rate, width) by name. They are
+            traced, so problems that differ only in them share a compiled program.
         direction: "minimize" or "maximize". The history has the objective's own values; internally,
             searches minimize.
         state: The state of an earlier run, to continue it. The history has the new evaluations
@@ -60,7 +64,8 @@ def run(
     """
     check_search(search)
     check_key(key)
-    objective = as_point_objective(objective, search.space)
+    check_extra(args)
+    objective = as_point_objective(objective, search.space, len(args))
     sign = direction_sign(direction)
     record = bind_direction(record, direction)
     init_key, run_key = jax.random.split(key)
@@ -72,16 +77,21 @@ def run(
     # JAX frees the program of a jitted function with the function. Outside of jit, the program of a
     # scan would stay in memory.
     @jax.jit
-    def take_steps(key: PRNGKeyArray, state: Any, known: Array) -> tuple[Any, Any]:
+    def take_steps(
+        key: PRNGKeyArray, state: Any, known: Array, args: tuple[Any, ...]
+    ) -> tuple[Any, Any]:
+        def value(key: PRNGKeyArray, x: Array) -> Any:
+            return objective(key, x, *args)
+
         def step(state: Any, i: Array) -> tuple[Any, Any]:
             step_key = jax.random.fold_in(key, i)
             return take_step(
-                search, objective, step_key, state, batch=q, sign=sign, record=record
+                search, value, step_key, state, batch=q, sign=sign, record=record
             )
 
         return jax.lax.scan(step, state, jnp.arange(steps // q) + known // q)
 
-    state, rows = take_steps(run_key, start, known)
+    state, rows = take_steps(run_key, start, known, args)
     history = make_history(rows, state, sign)
     warn_about_model(history.info)
     return history

@@ -109,7 +109,7 @@ def test_one_parameter_by_name():
         (SPACE, lambda key, rate, widht: rate, "argument 'widht', but the space has"),
         (SPACE, lambda depth, rate, width, kind: rate, "first argument .* random key"),
         (ALONE, lambda rate: rate, "first argument .* random key"),
-        (SPACE, lambda key: 0.0, "no argument for the parameter 'depth'"),
+        (SPACE, lambda key: 0.0, "a key, a point and 0 other arguments"),
         (SPACE, 3.0, "the objective must be a function"),
     ],
 )
@@ -243,3 +243,62 @@ def test_parameters_by_name_have_the_bits_of_float64():
     )
     np.testing.assert_array_equal(named.x, of_point.x)
     np.testing.assert_array_equal(named.y, of_point.y)
+
+
+# Other arguments
+
+
+def shifted(key, u, table, scale=1.0):
+    return scale * of_points(key, u) + table["shift"].sum()
+
+
+def shifted_by_name(key, table, rate, depth, width, kind):
+    return by_name(key, depth, rate, width, kind) + table["shift"].sum()
+
+
+@pytest.mark.parametrize("objective", [shifted, shifted_by_name])
+def test_other_arguments_are_passed_on(objective):
+    table = {"shift": jnp.array([1.0, 2.0])}
+    expected = bonas.run(
+        SEARCH, lambda key, u: of_points(key, u) + 3.0, KEY, 6, record=None
+    )
+    found = bonas.run(SEARCH, objective, KEY, 6, table)
+    np.testing.assert_array_equal(found.y, expected.y)
+    many = bonas.run_many(SEARCH, objective, KEY[None], 6, table)
+    np.testing.assert_array_equal(many.y[0], expected.y)
+
+
+def test_problems_that_differ_in_their_arguments_share_a_program():
+    traces = []
+
+    def objective(key, u, row):
+        traces.append(1)
+        return u @ row
+
+    rows = jax.random.normal(KEY, (3, 4))
+    found = [bonas.run_many(SEARCH, objective, KEY[None], 4, row).y[0] for row in rows]
+    first = len(traces)
+    bonas.run_many(SEARCH, objective, KEY[None], 4, 2.0 * rows[0])
+    assert len(traces) == first
+    together = jax.jit(
+        jax.vmap(lambda row: bonas.run(SEARCH, objective, KEY, 4, row).y)
+    )(rows)
+    np.testing.assert_allclose(together, found, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("objective", "args", "match"),
+    [
+        (lambda key, u: u[0], (1.0,), "a key, a point and 1 other"),
+        (lambda key, u, table: u[0], (), "got arguments key, u, table"),
+        (lambda key, rate, table, **rest: rate, (1.0,), "come between the key"),
+        (lambda key, u, table: u[0], ("text",), "arrays"),
+    ],
+)
+def test_other_arguments_that_do_not_fit_are_refused(objective, args, match):
+    for start in (
+        lambda: bonas.run(SEARCH, objective, KEY, 2, *args),
+        lambda: bonas.run_many(SEARCH, objective, KEY[None], 2, *args),
+    ):
+        with pytest.raises((ValueError, TypeError), match=match):
+            start()
