@@ -94,6 +94,28 @@ def test_a_healthy_model_causes_no_warning():
     assert problems.fallbacks == problems.flat == 0
 
 
+@pytest.mark.slow
+def test_the_first_fits_of_a_healthy_model_cause_no_warning():
+    """Two asks of the model, of which no fit converged for some of the seeds."""
+    default = bonas.bayes(BRANIN.space)
+    counts = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(6):
+            key = jax.random.key(seed)
+            history = bonas.run_many(default, BRANIN.objective, key[None], 7)
+            counts.append(search.model_problems(history.info))
+            search.warn_about_model(
+                jax.tree.map(lambda leaf: leaf[:, :6], history.info)
+            )
+            # a continuation by one step, which asks the model once
+            search.warn_about_model(
+                jax.tree.map(lambda leaf: leaf[:, 6:], history.info)
+            )
+    assert {each.asks for each in counts} == {2}
+    assert 2 in {each.unconverged for each in counts}
+
+
 def infos(**fields):
     """Ten reports of asks."""
     info = search.ask_info(jnp.zeros(2))
@@ -127,6 +149,8 @@ def test_rare_problems_cause_no_warning():
         warnings.simplefilter("error")
         search.warn_about_model(infos(flat=[True] * 2 + [False] * 8))
         search.warn_about_model(infos(converged=[False] * 9 + [True]))
+        few = jax.tree.map(lambda leaf: leaf[:9], infos(converged=[False] * 10))
+        search.warn_about_model(few)
 
 
 def test_under_jit_nothing_is_issued():
