@@ -116,6 +116,7 @@ def _datetime(time: float | None) -> datetime | None:
 def _user_attributes(record: "TrialRecord") -> dict[str, Any]:
     attributes = {
         "cost": record.cost,
+        "noise": record.noise,
         "error": record.error,
         "traceback": record.traceback,
         "worker": record.worker,

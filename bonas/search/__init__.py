@@ -19,6 +19,7 @@ from bonas.search.model_warnings import ModelWarning as ModelWarning
 from bonas.search.model_warnings import model_problems as model_problems
 from bonas.search.model_warnings import warn_about_model as warn_about_model
 from bonas.search.objectives import named_objective as named_objective
+from bonas.search.objectives import split_outcome as split_outcome
 from bonas.search.observations import SAME_POINT as SAME_POINT
 from bonas.search.observations import add_pending as add_pending
 from bonas.search.observations import max_difference as max_difference

@@ -81,7 +81,8 @@ def minimize(
                 for x in points:
                     evaluation = _evaluate(objective, space.decode(x), info, catch)
                     evaluations.append(evaluation)
-                    state = tell(state, _observation(x, evaluation, sign))
+                    observation = _observation(chosen, x, evaluation, sign)
+                    state = tell(state, observation)
                     best = best_of(evaluations, sign)
                     text = f"best {best.value:.6g}" if best else "all failed"
                     update(len(evaluations), text)
@@ -153,17 +154,21 @@ def _to_float(value: Any) -> float:
         ) from problem
 
 
-def _observation(x: Array, evaluation: Evaluation, sign: float) -> Observation:
+def _observation(
+    search: Search, x: Array, evaluation: Evaluation, sign: float
+) -> Observation:
     cost = evaluation.seconds if evaluation.cost is None else evaluation.cost
-    observation = make_observation(
-        x, sign * evaluation.value, cost, ok=not evaluation.error
+    noise = evaluation.noise
+    if noise is None and evaluation.error and search.uses_known_noise:
+        noise = 0.0  # a failed evaluation needs none
+    return make_observation(
+        x, sign * evaluation.value, cost, ok=not evaluation.error, noise=noise
     )
-    if evaluation.noise is None:
-        return observation
-    return observation._replace(noise=jnp.asarray(evaluation.noise, x.dtype))
 
 
-def make_observation(x: Array, value: float, cost: float, *, ok: bool) -> Observation:
+def make_observation(
+    x: Array, value: float, cost: float, *, ok: bool, noise: float | None = None
+) -> Observation:
     """Return an observation whose arrays have the dtype of x (d,).
 
     A value too large for that dtype, such as 1e300 in float32, becomes NaN, which a search treats
@@ -176,4 +181,5 @@ def make_observation(x: Array, value: float, cost: float, *, ok: bool) -> Observ
         step=jnp.asarray(0),
         cost=jnp.asarray(min(cost, largest), x.dtype),
         ok=jnp.asarray(ok),
+        noise=None if noise is None else jnp.asarray(noise, x.dtype),
     )

@@ -20,6 +20,8 @@ class KnownNoiseBayes(Bayes):
     The variances are a column of the data, 0 at rows that are pending or failed.
     """
 
+    uses_known_noise = True
+
     def init(self, key: PRNGKeyArray, capacity: int) -> BayesState:
         return _with_noise(super().init(key, capacity), jnp.zeros(capacity))
 

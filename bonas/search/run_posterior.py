@@ -1,6 +1,5 @@
 """Query the model after a run: predictions and draws in the units of the objective."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,17 +16,13 @@ from bonas.gp import Prediction
 from bonas.search.argument_types import Direction
 from bonas.search.bayesian import Bayes, impute_failures
 from bonas.search.capacities import paths_of
+from bonas.search.collected_evaluations import collect, read_trials
 from bonas.search.history import History
 from bonas.search.objectives import direction_sign
-from bonas.search.observations import (
-    Observations,
-    add_observation,
-    empty_observations,
-)
+from bonas.search.observations import Observations
 from bonas.search.output_scales import standardize_on
 from bonas.search.result import Result
 from bonas.search.scale_inverses import invert_scale
-from bonas.search.search import Observation
 from bonas.spaces import Space
 from bonas.surrogates import FitInfo, replicate
 
@@ -165,10 +160,10 @@ def posterior(
     observations = getattr(state, "observations", None)
     if observations is None and isinstance(run, History):
         cost = jnp.ones_like(run.y) if run.cost is None else run.cost
-        observations = _collect(run.x, run.losses, cost)
+        observations = collect(run.x, run.losses, cost)
     if hasattr(run, "trials"):  # a Study, which this package must not import
         sign = direction_sign(run.direction)
-        observations = _read_trials(run.trials, sign)
+        observations = read_trials(run.trials, sign)
     if not isinstance(observations, Observations):
         raise ValueError(
             "expected a History, a Result with its state, a Study, or a state with observations; "
@@ -246,31 +241,6 @@ def _start(search: Bayes, observations: Observations, model: Any) -> Any:
     ]:
         return fresh
     return jax.tree.unflatten(jax.tree.structure(fresh), leaves)
-
-
-def _read_trials(trials: Sequence[Any], sign: float) -> Observations:
-    """Return the evaluations of the finished trials of a study."""
-    finished = [trial for trial in trials if trial.finished]
-    if not finished:
-        raise ValueError("expected a study with finished trials; got none")
-    values = [math.nan if trial.value is None else trial.value for trial in finished]
-    costs = [trial.cost or 0.0 for trial in finished]
-    points = jnp.asarray([trial.u for trial in finished])
-    losses = sign * jnp.asarray(values, points.dtype)
-    return _collect(points, losses, jnp.asarray(costs, points.dtype))
-
-
-def _collect(x: Array, losses: Array, cost: Array) -> Observations:
-    """Return evaluations (n,) as observations; a loss that is not finite is a failure."""
-    if losses.ndim != 1:
-        raise ValueError("expected one run; got a batch of runs: use jax.vmap")
-
-    def add(observations: Observations, row: Any) -> tuple[Observations, None]:
-        x, y, cost = row
-        return add_observation(observations, Observation(x, y, cost=cost)), None
-
-    start = empty_observations(*x.shape)
-    return jax.lax.scan(add, start, (x, losses, cost))[0]
 
 
 def _check_observations(search: Bayes, observations: Observations) -> None:

@@ -112,6 +112,8 @@ class Search:
     space: Space
     # Training steps up to each checkpoint, if the search advances networks between checkpoints.
     steps: tuple[int, ...] | None = None
+    # Whether `tell` needs the noise variance of every successful observation.
+    uses_known_noise: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

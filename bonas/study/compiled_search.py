@@ -122,8 +122,9 @@ def _argument_shapes(search: Search, capacity: int) -> tuple[Any, Any, Any]:
     key = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0)))
     state = tuple(jax.tree.leaves(_state_shapes(search, capacity)))
     point = jnp.zeros(search.space.dim)
+    noise = 0.0 if search.uses_known_noise else None
     observation = tuple(
-        jax.eval_shape(lambda: make_observation(point, 0.0, 0.0, ok=True))
+        jax.eval_shape(lambda: make_observation(point, 0.0, 0.0, ok=True, noise=noise))
     )
     return (key,), (key, state), (state, observation)
 

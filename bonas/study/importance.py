@@ -1,6 +1,7 @@
 """Importance of parameters: total effects on the mean of a GP fitted to the values."""
 
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from bonas.checked_data import dataset
 from bonas.data import standardize
 from bonas.spaces import Space
 from bonas.study.default_search import MAX_ROWS, SubsetSurrogate
+from bonas.study.records import TrialRecord
 from bonas.surrogates import gp
 
 # Number of random points; shares are then accurate to a few hundredths.
@@ -18,6 +20,16 @@ _DRAWS = 1024
 # Fits, each started from the last one, so that the hyperparameters reach an optimum.
 _FITS = 5
 _MIN_VALUES = 4
+
+
+def importance_of_trials(
+    space: Space, trials: Sequence[TrialRecord], seed: int
+) -> dict[str, float]:
+    """Return the importance of each parameter for the values of trials; see `importance`."""
+    with_value = [trial for trial in trials if trial.value is not None]
+    u = np.array([trial.u for trial in with_value])
+    values = np.array([trial.value for trial in with_value], float)
+    return importance(space, u, values, jax.random.key(seed))
 
 
 def importance(

@@ -178,6 +178,7 @@ class Optimizer:
         return None if can_continue else problem
 
     def _finish(self, number: int, outcome: Outcome) -> None:
+        outcome = self._study._check_noise(outcome)
         for step, value in outcome.reports:
             self._storage.report(number, step, value, self._study.lease)
         try:
@@ -185,6 +186,7 @@ class Optimizer:
                 number,
                 value=outcome.value,
                 cost=outcome.cost,
+                noise=outcome.noise,
                 error=outcome.error,
                 traceback=outcome.traceback,
                 pruned_step=outcome.pruned_step,

@@ -20,7 +20,7 @@ FINISHED = ("complete", "failed", "pruned")
 # Columns of a table of trials.
 _TIMES = ("asked_time", "start_time", "end_time")
 _FIRST_COLUMNS = ("number", "state", "value")
-_LAST_COLUMNS = ("cost", "error", *_TIMES, "worker")
+_LAST_COLUMNS = ("cost", "noise", "error", *_TIMES, "worker")
 _RESERVED = (*_FIRST_COLUMNS, *_LAST_COLUMNS)
 
 
@@ -34,6 +34,7 @@ class TrialRecord:
     u: tuple[float, ...]  # (d,) point of the unit cube
     value: float | None = None  # None unless complete or pruned
     cost: float | None = None  # seconds, unless the objective returned another cost
+    noise: float | None = None  # variance of the noise of the value, if it is known
     error: str = ""  # why it failed
     traceback: str = ""
     reports: tuple[tuple[int, float], ...] = ()  # (step, value), by step
@@ -63,6 +64,7 @@ class FinishedTrial(NamedTuple):
     u: np.ndarray  # (d,)
     value: float | None  # None if it failed
     cost: float
+    noise: float | None  # variance of the noise of the value, if it is known
     enqueued: bool
 
 

@@ -32,6 +32,19 @@ def config_to_json(config: Mapping[str, Any]) -> str:
     return json.dumps({name: option_to_json(value) for name, value in config.items()})
 
 
+def exact_config(
+    space: Space, u: np.ndarray, config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the active parameters of a configuration, whose point of the unit cube is u (d,).
+
+    Floats are unchanged: decoding the column of the unit cube may round them.
+    """
+    return {
+        name: float(config[name]) if isinstance(value, float) else value
+        for name, value in space.decode(u).items()
+    }
+
+
 def space_to_json(space: Space) -> dict[str, Any]:
     """Convert a space to JSON."""
     if isinstance(space, TableSpace):

@@ -1,5 +1,6 @@
 """Run the search of a study from its file: update its state, ask for a point, store the state."""
 
+import json
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from bonas.search import (
     make_observation,
     warn_about_model,
 )
+from bonas.spaces import Space
 from bonas.study.compiled_search import (
     CompiledSearch,
     State,
@@ -27,14 +29,16 @@ from bonas.study.compiled_search import (
     state_structure,
 )
 from bonas.study.database import StudyError
+from bonas.study.default_search import default_search, describe_fit
 from bonas.study.records import (
     FinishedTrial,
     NewTrial,
     SearchPosition,
     TrialRecord,
 )
-from bonas.study.serialize import config_to_json
+from bonas.study.serialize import config_to_json, is_restorable
 from bonas.study.storage import Storage
+from bonas.study.study_settings import DIRECTIONS
 
 FIRST_CAPACITY = 64  # points; doubled whenever the state is full
 # bytes stored together: with its key, a chunk fills one page of the file
@@ -201,7 +205,10 @@ class SearchStepper:
     def _observation(self, trial: FinishedTrial) -> Observation:
         ok = trial.value is not None
         value = self._sign * trial.value if trial.value is not None else math.nan
-        return make_observation(jnp.asarray(trial.u), value, trial.cost, ok=ok)
+        # Failed trials need no variance. Before they could be stored, all were 0.
+        noise = (trial.noise or 0.0) if self.search.uses_known_noise else None
+        x = jnp.asarray(trial.u)
+        return make_observation(x, value, trial.cost, ok=ok, noise=noise)
 
     def _new_trials(
         self, x: np.ndarray, info: AskInfo, observed: int
@@ -211,6 +218,23 @@ class SearchStepper:
             words |= self._describe_fit(observed)
         space = self.search.space
         return [NewTrial(row, config_to_json(space.decode(row)), words) for row in x]
+
+
+def make_stepper(
+    search: Search | None, space: Space, storage: Storage, settings: Mapping[str, Any]
+) -> SearchStepper:
+    """Return the stepper of a study; without a search, that of the default search."""
+    # A space that is stored completely determines the programs of the default search.
+    is_named = search is None and is_restorable(settings["space"])
+    return SearchStepper(
+        search or default_search(space),
+        storage,
+        seed=int(settings["seed"]),
+        sign=DIRECTIONS[settings["direction"]],
+        first_capacity=settings["capacity"],
+        name=json.dumps(settings["space"]) if is_named else None,
+        describe_fit=describe_fit if search is None else None,
+    )
 
 
 def run_keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:

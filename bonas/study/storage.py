@@ -35,7 +35,8 @@ _TOKEN = secrets.token_hex(4)
 _OPEN = "state IN ('waiting', 'running')"
 # Store the outcome of an open trial, unless the columns that this reads are damaged.
 _FINISH = f"""
-    UPDATE trial SET state = :state, value = :value, error = :error, traceback = :traceback,
+    UPDATE trial SET state = :state, value = :value, noise = :noise, error = :error,
+        traceback = :traceback,
         cost = coalesce(:cost, max(:now - asked_time, 0.0)), end_time = :now,
         finish_order = (SELECT coalesce(max(finish_order), 0) FROM trial) + 1,
         info = coalesce(:info, info)
@@ -195,6 +196,7 @@ class Storage(StoredTrials):
         *,
         value: float | None,
         cost: float | None,
+        noise: float | None = None,
         error: str = "",
         traceback: str = "",
         pruned_step: int | None = None,
@@ -209,6 +211,7 @@ class Storage(StoredTrials):
             "state": _final_state(value, pruned_step),
             "value": value,
             "cost": cost,
+            "noise": noise,
             "error": error,
             "traceback": traceback,
             "now": time.time(),

@@ -251,6 +251,7 @@ class StoredTrials:
             u=tuple(stored.point("u", self._d).tolist()),
             value=_value(stored, state),
             cost=stored.number("cost", optional=True),
+            noise=stored.number("noise", optional=True),
             error=stored.text("error"),
             traceback=stored.text("traceback"),
             reports=tuple(reports),
@@ -285,8 +286,8 @@ class StoredTrials:
     def finished_after(self, count: int) -> list[FinishedTrial]:
         """Return the trials that finished after the first `count`, in that order."""
         rows = self.database.rows(
-            "SELECT number, state, u, value, cost, enqueued FROM trial WHERE finish_order > ? "
-            "ORDER BY finish_order",
+            "SELECT number, state, u, value, cost, noise, enqueued FROM trial "
+            "WHERE finish_order > ? ORDER BY finish_order",
             count,
         )
         return [self._finished(self._stored(row)) for row in rows]
@@ -296,6 +297,7 @@ class StoredTrials:
             u=stored.point("u", self._d),
             value=_value(stored, stored.state(FINISHED)),
             cost=stored.number("cost", optional=True) or 0.0,
+            noise=stored.number("noise", optional=True),
             enqueued=bool(stored.integer("enqueued")),
         )
 

@@ -1,6 +1,5 @@
 """Studies: searches whose trials are stored in a file that several processes can share."""
 
-import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -8,15 +7,14 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
-import jax
 import numpy as np
 
 from bonas.search import Direction, Search, check_search, check_space, progress_bar
 from bonas.spaces import Space
 from bonas.study.database import Database, StudyError
-from bonas.study.default_search import default_search, describe_fit
 from bonas.study.executors import check_not_importing
-from bonas.study.importance import importance
+from bonas.study.importance import importance_of_trials
+from bonas.study.noise_checks import check_noise
 from bonas.study.optimize import check_limits, optimize, show_progress
 from bonas.study.records import (
     Callback,
@@ -28,14 +26,19 @@ from bonas.study.records import (
 from bonas.study.serialize import (
     check_conditions,
     config_to_json,
+    exact_config,
     is_restorable,
     space_from_json,
     space_to_json,
 )
-from bonas.study.stepper import FIRST_CAPACITY, SearchStepper
+from bonas.study.stepper import FIRST_CAPACITY, SearchStepper, make_stepper
 from bonas.study.storage import Storage, read_values, write_values
-from bonas.study.study_settings import DIRECTIONS, check_can_ask, open_settings
-from bonas.study.trial import Trial, parse_result, trial_number
+from bonas.study.study_settings import (
+    CUSTOM_SEARCH,
+    check_can_ask,
+    open_settings,
+)
+from bonas.study.trial import Outcome, Trial, parse_result, trial_number
 
 if TYPE_CHECKING:
     import pandas
@@ -122,14 +125,8 @@ class Study:
         """
         self._check_can_continue()
         u = np.asarray(self.space.encode(config), float)
-        # Store floats unchanged: decoding the column of the unit cube may round them.
-        exact = {
-            name: float(config[name]) if isinstance(value, float) else value
-            for name, value in self.space.decode(u).items()
-        }
-        return self._storage.enqueue(
-            NewTrial(u, config_to_json(exact), {"enqueued": True})
-        )
+        text = config_to_json(exact_config(self.space, u, config))
+        return self._storage.enqueue(NewTrial(u, text, {"enqueued": True}))
 
     def ask(self) -> Trial:
         """Return the next trial to evaluate.
@@ -162,18 +159,8 @@ class Study:
         self._check_can_continue()
         check_can_ask(self.path, self._settings, self.space, self._search)
         if self._stepper is None:
-            # A space that is stored completely determines the programs of the default search.
-            stored_space = self._settings["space"]
-            is_default = self._search is None
-            is_named = is_default and is_restorable(stored_space)
-            self._stepper = SearchStepper(
-                self._search or default_search(self.space),
-                self._storage,
-                seed=self.seed,
-                sign=DIRECTIONS[self.direction],
-                first_capacity=self._settings["capacity"],
-                name=json.dumps(stored_space) if is_named else None,
-                describe_fit=describe_fit if is_default else None,
+            self._stepper = make_stepper(
+                self._search, self.space, self._storage, self._settings
             )
         return self._stepper
 
@@ -190,6 +177,7 @@ class Study:
         value: SupportsFloat,
         *,
         cost: SupportsFloat | None = None,
+        noise: SupportsFloat | None = None,
     ) -> None:
         """Store the value of a trial.
 
@@ -200,12 +188,25 @@ class Study:
             trial: The trial from `ask`, or its number.
             value: A number.
             cost: The cost of the trial; by default, the seconds since it was asked.
+            noise: The variance of the noise of the value, for a search with `known_noise=True`.
         """
-        outcome = parse_result(value if cost is None else (value, cost))
+        only_value = cost is None and noise is None
+        result = parse_result(value if only_value else (value, cost, noise))
+        outcome = self._check_noise(result)
         if outcome.invalid:
             raise ValueError(outcome.error)
-        known_cost = None if math.isnan(outcome.cost) else outcome.cost
-        self._finish(trial, value=outcome.value, cost=known_cost, error=outcome.error)
+        self._finish(
+            trial,
+            value=outcome.value,
+            cost=None if math.isnan(outcome.cost) else outcome.cost,
+            noise=outcome.noise,
+            error=outcome.error,
+        )
+
+    def _check_noise(self, outcome: Outcome) -> Outcome:
+        """Return an outcome, or a failure if the search refuses its noise, or needs one."""
+        is_custom = self._settings["search"] == CUSTOM_SEARCH
+        return check_noise(self._search, self.space, outcome, is_custom=is_custom)
 
     def fail(self, trial: Trial | int, error: str, traceback: str = "") -> None:
         """Store that a trial failed, with its error. The search avoids its point."""
@@ -234,7 +235,8 @@ class Study:
     ) -> None:
         """Evaluate objective(config) at the trials of the study.
 
-        The objective returns a number, or a number and a cost. If it has a parameter `trial`, it
+        The objective returns a number, (number, cost), or (number, cost, variance of the noise of
+        the number) for a search with `known_noise=True`. If it has a parameter `trial`, it
         receives the trial: `trial.report(step, value)` stores intermediate values, and
         `trial.should_prune()` returns whether to stop, by returning a value or by raising
         `bonas.study.Pruned`.
@@ -305,10 +307,7 @@ class Study:
             trials: The trials to use; by default, all trials. Trials without a value are ignored.
         """
         records = self.trials if trials is None else trials
-        with_value = [record for record in records if record.value is not None]
-        u = np.array([record.u for record in with_value])
-        values = np.array([record.value for record in with_value], float)
-        return importance(self.space, u, values, jax.random.key(self.seed))
+        return importance_of_trials(self.space, records, self.seed)
 
     @property
     def seed(self) -> int:

@@ -45,6 +45,7 @@ class Outcome(NamedTuple):
     reports: tuple[tuple[int, float], ...] = ()
     # whether it failed because a result has the wrong type or range
     invalid: bool = False
+    noise: float | None = None  # variance of the noise of the value, if it is known
 
 
 class Trial:
@@ -161,21 +162,40 @@ def trial_number(trial: Trial | int) -> int:
 def parse_result(result: Any) -> Outcome:
     """Convert the return value of an objective to an outcome.
 
-    The result is a number, or a tuple of a number and a cost. Any other result is a failure with an
-    error message.
+    The result is a number, a tuple of a number and a cost, or one of a number, a cost and the
+    variance of the number's noise; cost and variance may be None. Any other result is a failure
+    with an error message.
     """
-    is_pair = isinstance(result, tuple) and len(result) == 2
-    value, cost = result if is_pair else (result, math.nan)
-    for name, number in (("value", value), ("cost", cost)):
+    value, cost, noise = result, None, None
+    if isinstance(result, tuple):
+        # Imported here because workers of objectives that return numbers start faster without.
+        from bonas.search import split_outcome
+
+        try:
+            value, cost, noise = split_outcome(result)
+        except ValueError as error:
+            return _invalid(str(error))
+    cost = math.nan if cost is None else cost
+    named = {"value": value, "cost": cost}
+    named |= {} if noise is None else {"noise variance": noise}
+    for name, number in named.items():
         if problem := _describe_if_not_number(number):
-            error = f"expected a number as the {name}; got {problem}"
-            return Outcome(None, 0.0, error, invalid=True)
+            return _invalid(f"expected a number as the {name}; got {problem}")
     if not math.isfinite(float(value)):
         return Outcome(None, 0.0, f"the value is not finite: {float(value)}")
     if float(cost) < 0.0 or math.isinf(float(cost)):
-        error = f"the cost must be finite and not negative; got {float(cost)}"
-        return Outcome(None, 0.0, error, invalid=True)
-    return Outcome(float(value), float(cost))
+        return _invalid(f"the cost must be finite and not negative; got {float(cost)}")
+    if noise is not None and not 0.0 <= float(noise) < math.inf:
+        return _invalid(
+            f"the noise variance must be finite and not negative; got {float(noise)}"
+        )
+    return Outcome(
+        float(value), float(cost), noise=None if noise is None else float(noise)
+    )
+
+
+def _invalid(error: str) -> Outcome:
+    return Outcome(None, 0.0, error, invalid=True)
 
 
 def _describe_if_not_number(value: Any) -> str:

@@ -16,7 +16,8 @@ from study.objectives import SPACE, loss
 import bonas
 from bonas.search import random
 from bonas.study import StudyError
-from bonas.study.database import APPLICATION_ID, MIGRATIONS, Database
+from bonas.study.database import APPLICATION_ID, Database
+from bonas.study.migrations import MIGRATIONS
 
 RANDOM = random(SPACE)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import bonas
-from bonas.study.database import MIGRATIONS, StudyError
+from bonas.study.database import StudyError
+from bonas.study.migrations import MIGRATIONS
 from bonas.tabular.job import read_job
 from bonas.tabular.result import stored_result
 

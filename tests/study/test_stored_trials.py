@@ -64,6 +64,7 @@ def check_refused(path, capsys, *words):
         ("value", float("inf"), "expected a finite number; got inf"),
         ("value", b"\1", r"expected a finite number; got b'\x01'"),
         ("cost", "x", "expected a finite number or NULL; got 'x'"),
+        ("noise", "x", "expected a finite number or NULL; got 'x'"),
         ("asked_time", "now", "expected a Unix time or NULL; got 'now'"),
         ("end_time", 1e300, "expected a Unix time or NULL; got 1e+300"),
         ("start_time", b"", "expected a Unix time or NULL; got b''"),

@@ -36,6 +36,7 @@ def open_study(folder, **settings):
 def test_numbers_are_values(value):
     assert parse_result(value).value == float(value)
     assert parse_result((value, 3)).cost == 3.0
+    assert parse_result((value, None, value)).noise == float(value)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,10 @@ def test_numbers_are_values(value):
         (np.float32("inf"), "the value is not finite: inf"),
         ((0.3, "cheap"), "expected a number as the cost; got 'cheap' of type str"),
         ((0.3, -1.0), "cost must be finite and not negative; got -1.0"),
-        ((1, 2, 3), r"\(1, 2, 3\) of type tuple"),
+        ((0.3, 1.0, "loud"), "as the noise variance; got 'loud' of type str"),
+        ((0.3, 1.0, -1.0), "noise variance must be finite and not negative; got -1.0"),
+        ((0.3, 1.0, float("inf")), "noise variance must be finite .* got inf"),
+        ((1, 2, 3, 4), "got a tuple of 4"),
         ("x" * 1000, r"x\.\.\. of type"),
     ],
 )
