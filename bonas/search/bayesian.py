@@ -187,7 +187,8 @@ def bayes(
             the search proposes nearby points rather than the same.
         known_noise: Whether the variance of the noise is known for each observation, as in
             `Observation(x, y, noise=variance)`. It is added to the noise of the model, which
-            describes the rest, such as `surrogates.gp(noise=0.0)` if there is none.
+            describes the rest, such as `surrogates.gp(noise=0.0)` if there is none. An observation
+            without a variance is an error; pass 0.0 if it has no noise.
 
     Returns:
         A search for `bonas.run`, `bonas.run_many`, `bonas.minimize` or `bonas.Study`.

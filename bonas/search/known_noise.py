@@ -28,8 +28,14 @@ class KnownNoiseBayes(Bayes):
     def tell(self, state: BayesState, observation: Observation) -> BayesState:
         before = state.observations
         column = jnp.asarray(before.data.noise)
-        noise = 0.0 if observation.noise is None else observation.noise
-        variance = jnp.asarray(noise, before.data.y.dtype)
+        if observation.noise is None:
+            raise ValueError(
+                "expected a noise variance for every observation, because the search has "
+                "known_noise=True: return (value, cost, noise) from the objective, or pass "
+                "Observation(x, y, noise=variance), data=(x, y, cost, noise) or "
+                "study.tell(trial, value, noise=variance); 0.0 if a value has no noise"
+            )
+        variance = jnp.asarray(observation.noise, before.data.y.dtype)
         if variance.shape != ():
             raise ValueError(
                 f"expected one noise variance for an observation; got shape {variance.shape}"

@@ -29,8 +29,8 @@ class Observation(_Observation):
         cost: Seconds or steps spent.
         ok: Whether the evaluation succeeded. Default: whether y is finite.
         noise: The variance of the noise of y, in squared units of y, if it is known and the search
-            has `known_noise=True`. If it is not a finite number of at least 0, the evaluation
-            failed.
+            has `known_noise=True`, which needs it. If it is not a finite number of at least 0, the
+            evaluation failed.
     """
 
     __slots__ = ()
@@ -112,7 +112,7 @@ class Search:
     space: Space
     # Training steps up to each checkpoint, if the search advances networks between checkpoints.
     steps: tuple[int, ...] | None = None
-    # Whether `tell` needs the noise variance of every successful observation.
+    # Whether `tell` needs the noise variance of every observation.
     uses_known_noise: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -218,6 +218,38 @@ def test_a_search_without_it_refuses_noise_and_a_baseline_ignores_it():
     assert bonas.run(random(SPACE), objective, KEY, 3).y.shape == (3,)
 
 
+def test_a_missing_variance_is_an_error():
+    """It is never taken for 0, which must be passed."""
+    search = make_search()
+    missing = (
+        "expected a noise variance for every observation.*0.0 if a value has no noise"
+    )
+    with pytest.raises(ValueError, match=missing):
+        search.tell(search.init(KEY, 2), bonas.Observation(X[0], 1.0))
+    with pytest.raises(ValueError, match=missing):
+        bonas.run(search, lambda key, u: u[0], KEY, 2)
+    for known in ((X, Y), (X, Y, NOISE)):
+        with pytest.raises(ValueError, match=missing):
+            bonas.run(search, objective, KEY, 2, data=known)
+    with pytest.raises(ValueError, match=missing):
+        bonas.minimize(
+            lambda config: 1.0, SPACE, trials=2, search=search, progress=False
+        )
+    state = search.init(KEY, 2)
+    state = search.tell(state, bonas.Observation(X[0], 1.0, noise=0.0))
+    assert state.observations.data.mask[0]
+
+
+def test_failed_evaluations_of_minimize_need_none():
+    def fail(config):
+        raise RuntimeError
+
+    search = make_search()
+    settings = {"search": search, "catch": (RuntimeError,), "progress": False}
+    found = bonas.minimize(fail, SPACE, trials=2, **settings)
+    assert found.state.observations.failed.all()
+
+
 def test_a_surrogate_that_cannot_use_it_is_an_error():
     with pytest.raises(ValueError, match="cannot use the noise of each observation"):
         make_search(surrogate=surrogates.ensemble())

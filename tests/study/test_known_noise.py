@@ -100,6 +100,32 @@ def test_an_impossible_variance_is_refused(tmp_path):
                 study.tell(trial, 1.0, noise=noise)
 
 
+def test_a_missing_variance_is_refused(tmp_path):
+    def without_noise(config):
+        return objective(config)[0]
+
+    with bonas.Study(tmp_path / "runs.db", SPACE, search=make_search()) as study:
+        trial = study.ask()
+        with pytest.raises(ValueError, match=r"study\.tell\(trial, value, noise="):
+            study.tell(trial, 1.0)
+        study.tell(trial, 1.0, noise=0.0)
+        study.optimize(without_noise, trials=2, progress=False)
+        assert [trial.noise for trial in study.trials] == [0.0, None]
+        assert study.trials[1].state == "failed"
+        assert "expected a noise variance" in study.trials[1].error
+
+
+def test_a_pruned_trial_needs_a_variance(tmp_path):
+    def prune(config, trial):
+        trial.report(0, 1.0)
+        raise bonas.study.Pruned
+
+    with bonas.Study(tmp_path / "runs.db", SPACE, search=make_search()) as study:
+        study.optimize(prune, trials=1, progress=False)
+        assert study.trials[0].state == "failed"
+        assert study.trials[0].value is None
+
+
 def test_failed_trials_need_none(tmp_path):
     with bonas.Study(tmp_path / "runs.db", SPACE, search=make_search()) as study:
         study.tell(study.ask(), np.nan)
