@@ -15,10 +15,9 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager, suppress
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bonas.search import Update
+from bonas.search import ModelWarning, Update
 from bonas.study.database import StudyError
 from bonas.study.executors import (
     InProcessExecutor,
@@ -292,18 +291,6 @@ def _summarize(failures: list[str]) -> str:
     return f"{len(failures)} trials in a row have failed: {reasons}"
 
 
-def check_limits(*, trials: Any, seconds: Any, trial_seconds: Any) -> None:
-    """Raise a ValueError unless each limit is a positive number (an integer for trials) or None."""
-    is_integer = isinstance(trials, Integral) and not isinstance(trials, bool)
-    if trials is not None and not (is_integer and trials >= 1):
-        raise ValueError(f"trials must be an integer of at least 1; got {trials!r}")
-    for name, value in (("seconds", seconds), ("trial_seconds", trial_seconds)):
-        if value is not None and not (
-            isinstance(value, Real) and 0.0 < float(value) < math.inf
-        ):
-            raise ValueError(f"{name} must be a positive number; got {value!r}")
-
-
 def optimize(
     study: "Study",
     objective: Callable[..., Any],
@@ -331,10 +318,20 @@ def optimize(
     )
     try:
         optimizer.run()
-        study._get_stepper().warn_about_model()
+    except BaseException:
+        # A warning that is an error must not hide what ended the search.
+        with suppress(ModelWarning):
+            _warn_about_model(study)
+        raise
     finally:
         if isinstance(chosen, ProcessPool):
             chosen.shutdown()
+    _warn_about_model(study)
+
+
+def _warn_about_model(study: "Study") -> None:
+    if study._stepper is not None:
+        study._stepper.warn_about_model()
 
 
 def show_progress(update: Update) -> Callback:

@@ -15,7 +15,7 @@ from bonas.study.database import Database, StudyError
 from bonas.study.executors import check_not_importing
 from bonas.study.importance import importance_of_trials
 from bonas.study.noise_checks import check_noise
-from bonas.study.optimize import check_limits, optimize, show_progress
+from bonas.study.optimize import optimize, show_progress
 from bonas.study.records import (
     Callback,
     NewTrial,
@@ -36,6 +36,7 @@ from bonas.study.storage import Storage, read_values, write_values
 from bonas.study.study_settings import (
     CUSTOM_SEARCH,
     check_can_ask,
+    check_limits,
     open_settings,
 )
 from bonas.study.trial import Outcome, Trial, parse_result, trial_number

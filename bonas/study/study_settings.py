@@ -1,11 +1,13 @@
 """The settings of a study: stored when it is created, and checked when it is opened again."""
 
 import json
+import math
 import platform
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +196,18 @@ def check_can_ask(
         raise StudyError(
             "the search and the study have different spaces; make the search for the study's space"
         )
+
+
+def check_limits(*, trials: Any, seconds: Any, trial_seconds: Any) -> None:
+    """Raise a ValueError unless each limit is a positive number (an integer for trials) or None."""
+    is_integer = isinstance(trials, Integral) and not isinstance(trials, bool)
+    if trials is not None and not (is_integer and trials >= 1):
+        raise ValueError(f"trials must be an integer of at least 1; got {trials!r}")
+    for name, value in (("seconds", seconds), ("trial_seconds", trial_seconds)):
+        if value is not None and not (
+            isinstance(value, Real) and 0.0 < float(value) < math.inf
+        ):
+            raise ValueError(f"{name} must be a positive number; got {value!r}")
 
 
 def versions() -> dict[str, str]:

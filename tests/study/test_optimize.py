@@ -7,14 +7,17 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 
+import jax.numpy as jnp
 import pytest
 from study import objectives
 from study.objectives import SPACE, loss
 
 import bonas
-from bonas.search import random
+from bonas.search import ModelWarning, Search, ask_info, random
 from bonas.study import StudyError
 from bonas.study.executors import ProcessPool, choose_executor
 
@@ -165,6 +168,44 @@ def test_an_interrupt_returns_the_trial_to_the_queue_and_is_raised(tmp_path):
     assert [record.u for record in study.trials] == [
         record.u for record in whole.trials
     ]
+
+
+@dataclass(frozen=True)
+class BrokenModel(Search):
+    """A search that reports at every ask that its model is not finite."""
+
+    space: bonas.Space
+
+    def init(self, key, capacity):
+        return jnp.zeros(())
+
+    def ask(self, key, state):
+        x = self.space.sample(key, 1)
+        return x, state, ask_info(x, fallback=4, random=True)
+
+    def tell(self, state, observation):
+        return state
+
+
+@pytest.mark.parametrize(
+    ("problem", "ending"),
+    [(KeyboardInterrupt, KeyboardInterrupt), (RuntimeError, StudyError)],
+)
+def test_a_search_that_is_ended_warns_about_its_model_too(tmp_path, problem, ending):
+    def fails(config):
+        raise problem
+
+    study = bonas.Study(tmp_path / "runs.db", SPACE, search=BrokenModel(SPACE))
+    with (
+        pytest.warns(ModelWarning, match="the model was not finite") as found,
+        pytest.raises(ending),
+    ):
+        study.optimize(fails, progress=False)
+    assert [each.filename for each in found] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ending):
+            study.optimize(fails, progress=False)
 
 
 INTERRUPTED = """
