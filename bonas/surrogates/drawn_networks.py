@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, clean
 from bonas.gp import Prediction
@@ -43,6 +43,15 @@ class DrawnNetworks(Surrogate):
     def sample(self, key: PRNGKeyArray, state: Any, x: Points, k: int) -> Samples:
         predictive = self._predictive(x.shape[1])
         return predictive.sample(key, state.draws, state.learned, self._inputs(x), k)
+
+    def noise_variance(self, state: Any) -> Float[Array, " 1"]:
+        """Return the variance of the noise, averaged over the networks."""
+        noise: Array = self._noise(state.draws).astype(state.learned[0].dtype)
+        return noise[None]
+
+    def _noise(self, draws: Any) -> Float[Array, ""]:
+        """Return the variance of the noise, averaged over the draws."""
+        raise NotImplementedError
 
     def _predictive(self, d: int) -> Predictive:
         """Return the predictive of networks for points of d columns."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from bonas.data import Dataset, empty
 from bonas.half_capacity import call_on_half
@@ -21,6 +21,7 @@ from bonas.surrogates.network_posterior import (
     IntegratedOutput,
     Predictive,
     SampledNetworks,
+    mean_noise,
 )
 from bonas.surrogates.surrogate import FitInfo
 
@@ -105,6 +106,9 @@ class HMCNetwork(DrawnNetworks):
 
     def adapt(self, space: Space) -> "HMCNetwork":
         return replace(self, space=space)
+
+    def _noise(self, draws: Draws) -> Float[Array, ""]:
+        return mean_noise(draws)
 
     def _bnn(self, d: int) -> BNN:
         return BNN(

@@ -221,7 +221,12 @@ class SampledNetworks(FunctionMixture):
         return bnn_hmc.outputs(self.bnn, draws.weights, x)[:, :, 0]
 
     def noise(self, draws: Draws) -> Float[Array, ""]:
-        return jnp.mean(1.0 / draws.precisions.noise)
+        return mean_noise(draws)
+
+
+def mean_noise(draws: Draws) -> Float[Array, ""]:
+    """Return the variance of the noise, averaged over the draws."""
+    return jnp.mean(1.0 / draws.precisions.noise)
 
 
 def condition(

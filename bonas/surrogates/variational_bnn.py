@@ -125,6 +125,9 @@ class VariationalNetwork(DrawnNetworks):
     def adapt(self, space: Space) -> "VariationalNetwork":
         return replace(self, space=space)
 
+    def _noise(self, draws: NetworkDraws) -> Float[Array, ""]:
+        return draws.noise.mean()
+
     def _network(self, d: int) -> tuple[nets.Shape, nets.Architecture]:
         return make_network(width(self.space, d), self.widths, self.activation)
 

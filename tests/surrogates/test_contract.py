@@ -85,6 +85,8 @@ def test_shapes_are_those_of_the_interface(name):
     assert model.sample(KEY, state, POINTS, 7).shape == (7, 30)
     assert model.noise_variance(state).shape in ((s,), (1,))
     assert (model.noise_variance(state) >= 0.0).all()
+    if name not in ("ensemble", "gpar", "gpar slice"):  # without an estimate
+        assert (model.noise_variance(state) > 0.0).all()
 
 
 @pytest.mark.slow

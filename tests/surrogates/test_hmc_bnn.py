@@ -63,6 +63,28 @@ def test_networks_see_options_apart_and_flags():
     )
 
 
+@pytest.mark.parametrize("name", ["hmc", "sampled", "float32", "variational"])
+def test_the_noise_is_averaged_over_the_draws(name):
+    """Known answer: draws with noise variances 1/1, 1/2, 1/3, ..."""
+    settings = {"dtype": "float32"} if name == "float32" else {}
+    models = MODELS | {
+        "float32": hmc_network((12,), samples=20, **settings),
+        "variational": variational_network((12,), members=4, draws=20),
+    }
+    state = models[name].init(12, 2, 1)
+    count = len(jax.tree.leaves(state.draws)[0])
+    precision = jnp.arange(1.0, count + 1.0)
+    if name == "variational":
+        draws = state.draws._replace(noise=1.0 / precision)
+    else:
+        precisions = state.draws.precisions
+        noise = precision.astype(precisions.noise.dtype)
+        draws = state.draws._replace(precisions=precisions._replace(noise=noise))
+    found = models[name].noise_variance(state._replace(draws=draws))
+    assert found.dtype == state.learned[0].dtype
+    np.testing.assert_allclose(found, [(1.0 / precision).mean()], rtol=1e-6)
+
+
 # The network by HMC
 
 
