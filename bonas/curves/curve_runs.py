@@ -20,7 +20,17 @@ from bonas.curves.training_record import (
     empty_record,
     find_row,
 )
-from bonas.search import Observation, ProgramCache, Search
+from bonas.search import (
+    AskInfo,
+    Direction,
+    Observation,
+    ProgramCache,
+    Search,
+    ask_info,
+    check_search,
+    direction_sign,
+    warn_about_model,
+)
 
 # (key, x (d,), step ()) -> the value at that checkpoint
 CurveObjective = Callable[[Array, Array, Array], Array]
@@ -33,7 +43,7 @@ _NETWORKS = 128
 class CurveHistory(NamedTuple):
     """History of a run: one row each time a network is trained to its next checkpoint.
 
-    Rows after the end repeat `spent` and `best`, with step −1 and y NaN.
+    Rows after the end repeat `spent` and `best`, with step −1 and y NaN, and have an empty report.
     """
 
     x: Array  # (k, d) the network
@@ -41,12 +51,14 @@ class CurveHistory(NamedTuple):
     y: Array  # (k,) its value there
     cost: Array  # (k,) int: training steps to get there
     spent: Array  # (k,) int: training steps so far
-    # (k,) lowest final value of complete networks; infinite before the first
+    # (k,) lowest final value of complete networks, or highest if values were maximized; infinite
+    # before the first
     best: Array
     state: Any  # final state of the search
     started: Array  # () int: networks started
     # () bool: the capacity, not the space or the budget, limited the number of networks
     capacity_reached: Array
+    info: AskInfo  # (k, ...) report of the ask that chose the network
 
 
 class _Run(NamedTuple):
@@ -58,6 +70,7 @@ class _Run(NamedTuple):
     step: Array  # (k,) int
     y: Array  # (k,)
     cost: Array  # (k,) int
+    info: AskInfo  # (k, ...)
     asks: Array  # () int: number of asks
     advances: Array  # () int: number of advances
     over: Array  # () bool
@@ -72,6 +85,7 @@ class _RunSettings:
     steps: tuple[int, ...]
     budget: int
     capacity: int
+    sign: float  # −1 to maximize
 
     @property
     def rows(self) -> int:
@@ -93,6 +107,7 @@ def run_curves(
     budget: int | float,
     *,
     networks: int | None = None,
+    direction: Direction = "minimize",
 ) -> CurveHistory:
     """Run a search that spends at most `budget` training steps; a pure, jittable function.
 
@@ -109,6 +124,8 @@ def run_curves(
         networks: Largest number of networks to start (default: 128, or twice the number that the
             budget trains to the end if that is more; at most the size of the space). If it
             limits the run, `CurveHistory.capacity_reached` is true.
+        direction: "minimize" or "maximize". The history has the objective's own values; internally,
+            searches minimize.
     """
     steps, budget = _check_run(search, steps, budget)
     capacity = _capacity(search, steps, budget, networks)
@@ -118,6 +135,7 @@ def run_curves(
         steps,
         budget,
         capacity,
+        direction_sign(direction),
     )
     init_key, ask_key, network_key = jax.random.split(key, 3)
     start = _start(settings, init_key)
@@ -131,7 +149,8 @@ def run_curves(
             asks=run.asks + 1,
             over=info.exhausted,
         )
-        return jax.lax.scan(partial(_advance, settings, network_key), run, points)[0]
+        advance = partial(_advance, settings, network_key, info)
+        return jax.lax.scan(advance, run, points)[0]
 
     def unfinished(run: _Run) -> Array:
         return ~run.over & (run.advances < settings.rows)
@@ -142,7 +161,9 @@ def run_curves(
     def finish(start: _Run) -> _Run:
         return jax.lax.while_loop(unfinished, ask, start)
 
-    return _history(settings, finish(start))
+    history = _history(settings, finish(start))
+    warn_about_model(history.info)
+    return history
 
 
 def _start(settings: _RunSettings, key: PRNGKeyArray) -> _Run:
@@ -150,6 +171,7 @@ def _start(settings: _RunSettings, key: PRNGKeyArray) -> _Run:
     rows = settings.rows
     d = settings.search.space.dim
     zeros = jnp.zeros(rows, int)
+    empty = ask_info(jnp.zeros(()), random=True)
     return _Run(
         state=settings.search.init(key, settings.capacity),
         record=empty_record(settings.capacity, d, len(settings.steps)),
@@ -157,6 +179,7 @@ def _start(settings: _RunSettings, key: PRNGKeyArray) -> _Run:
         step=zeros - 1,
         y=jnp.full(rows, jnp.nan),
         cost=zeros.astype(_costs(settings).dtype),
+        info=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rows,)), empty),
         asks=jnp.asarray(0),
         advances=jnp.asarray(0),
         over=jnp.asarray(False),
@@ -166,6 +189,7 @@ def _start(settings: _RunSettings, key: PRNGKeyArray) -> _Run:
 def _advance(
     settings: _RunSettings,
     network_key: PRNGKeyArray,
+    info: AskInfo,
     run: _Run,
     x: Array,
 ) -> tuple[_Run, None]:
@@ -182,7 +206,7 @@ def _advance(
         cost_value = cost.astype(x.dtype)
         observation = Observation(
             x=x,
-            y=y,
+            y=y if settings.sign > 0.0 else -y,
             step=step,
             cost=cost_value,
             ok=jnp.isfinite(y),
@@ -194,6 +218,9 @@ def _advance(
             step=run.step.at[run.advances].set(step),
             y=run.y.at[run.advances].set(y),
             cost=run.cost.at[run.advances].set(cost),
+            info=jax.tree.map(
+                lambda column, value: column.at[run.advances].set(value), run.info, info
+            ),
             advances=run.advances + 1,
         )
 
@@ -204,6 +231,8 @@ def _history(settings: _RunSettings, run: _Run) -> CurveHistory:
     """Return the history of a finished run."""
     final = (run.step == len(settings.steps) - 1) & jnp.isfinite(run.y)
     started = run.record.data.size
+    losses = run.y if settings.sign > 0.0 else -run.y
+    best = jax.lax.cummin(jnp.where(final, losses, jnp.inf))
     possible = min(settings.search.space.size, settings.budget // settings.steps[0])
     return CurveHistory(
         x=run.x,
@@ -211,11 +240,12 @@ def _history(settings: _RunSettings, run: _Run) -> CurveHistory:
         y=run.y,
         cost=run.cost,
         spent=jnp.cumsum(run.cost),
-        best=jax.lax.cummin(jnp.where(final, run.y, jnp.inf)),
+        best=best if settings.sign > 0.0 else -best,
         state=run.state,
         started=started,
         capacity_reached=(started >= settings.capacity)
         & (settings.capacity < possible),
+        info=run.info,
     )
 
 
@@ -232,6 +262,7 @@ def run_curves_many(
     budget: int | float,
     *,
     networks: int | None = None,
+    direction: Direction = "minimize",
 ) -> CurveHistory:
     """Run a search once per key in sequence, compiled once; leaves (len(keys), ...).
 
@@ -242,8 +273,11 @@ def run_curves_many(
             f"expected keys of shape (k,), as jax.random.split(key, k) returns; got {keys.shape}"
         )
     found_steps, found_budget = _check_run(search, steps, budget)
-    programs = _programs(search, objective, found_steps, found_budget, networks)
-    histories: CurveHistory = programs(keys)
+    program = _programs(
+        search, objective, found_steps, found_budget, networks, direction
+    )
+    histories: CurveHistory = program(keys)
+    warn_about_model(histories.info)
     return histories
 
 
@@ -253,6 +287,7 @@ def _run_each(
     steps: tuple[int, ...],
     budget: int,
     networks: int | None,
+    direction: Direction,
     keys: Array,
 ) -> CurveHistory:
     def run(key: Array) -> CurveHistory:
@@ -263,6 +298,7 @@ def _run_each(
             key,
             budget,
             networks=networks,
+            direction=direction,
         )
 
     return jax.lax.map(run, keys)
@@ -279,8 +315,10 @@ def _check_run(
     """Return steps and budget as integers.
 
     Raises:
-        ValueError: If the steps differ from the search's, or the budget is not an integer.
+        ValueError: If the argument is no search, the steps differ from the search's, or the budget
+            is not an integer.
     """
+    check_search(search)
     found = check_steps(steps)
     if search.steps is not None and search.steps != found:
         raise ValueError(

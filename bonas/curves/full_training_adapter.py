@@ -48,7 +48,7 @@ class FullTraining(Search):
             search: Any,
             x: Array,
         ) -> tuple[Array, Any, AskInfo]:
-            return x, search, ask_info(x)
+            return x, search, ask_info(x, random=True)  # no model is asked
 
         def next_network(
             search: Any, slot: tuple[Array, Array, Array]

@@ -18,6 +18,7 @@ from bonas.search.model_warnings import ModelProblems as ModelProblems
 from bonas.search.model_warnings import ModelWarning as ModelWarning
 from bonas.search.model_warnings import model_problems as model_problems
 from bonas.search.model_warnings import warn_about_model as warn_about_model
+from bonas.search.objectives import direction_sign as direction_sign
 from bonas.search.objectives import named_objective as named_objective
 from bonas.search.objectives import split_outcome as split_outcome
 from bonas.search.observations import SAME_POINT as SAME_POINT

@@ -73,7 +73,9 @@ class AskInfo(NamedTuple):
     duplicates: Array
     # () bool: no point is left that may be proposed, or no capacity for a new network
     exhausted: Array
-    random: Array  # () bool: the point is from the initial design, or random
+    # () bool: no model chose the point: it is from the initial design, random, or a network whose
+    # training continues
+    random: Array
     fallback: Array  # () int: position in FALLBACKS
     output: Array  # () int: position of the output scale on which values were modeled
 

@@ -1,6 +1,9 @@
 """Whole runs on learning curves: rules that hold for every search, budgets and keys."""
 
+from dataclasses import dataclass
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from curves.curve_table import (
@@ -14,13 +17,17 @@ from curves.curve_table import (
     run,
 )
 
+import bonas
+from bonas import configuration
 from bonas.curves import (
     curve_search,
     freeze_thaw,
+    full_training,
     power_law,
     run_curves,
     run_curves_many,
 )
+from bonas.search import ModelWarning, Search, ask_info, random
 
 # Two runs of each are enough.
 OTHERS = {
@@ -126,6 +133,78 @@ def test_many_runs_equal_single_runs():
         keys[1]
     )
     np.testing.assert_array_equal(many.y[1], one.y)
+
+
+def lookup(key, x, step):
+    return TABLE[SPACE.row(x), step]
+
+
+@dataclass(frozen=True)
+class BrokenModel(Search):
+    """A search that reports at every ask that its model is not finite."""
+
+    space: bonas.Space
+
+    def init(self, key, capacity):
+        return jnp.zeros((), int)
+
+    def ask(self, key, state):
+        x = SPACE.points()[state][None, :]
+        return x, state + 1, ask_info(x, fallback=4, random=True)
+
+    def tell(self, state, observation):
+        return state
+
+
+def test_a_broken_model_is_reported_and_one_warning_counts_its_asks():
+    """Two networks are trained to the end: one ask of the model for each."""
+    broken = full_training(BrokenModel(SPACE), STEPS)
+    budget = 2 * STEPS[-1]
+    with pytest.warns(ModelWarning, match="in 2 asks, the model was not") as found:
+        history = run_curves(broken, lookup, STEPS, jax.random.key(0), budget)
+    assert [each.filename for each in found] == [__file__]
+    used = history.step >= 0
+    assert used.sum() == 6
+    np.testing.assert_array_equal(history.info.fallback[used], [4, 0, 0] * 2)
+    assert not history.info.fallback[~used].any()
+    keys = jax.random.split(jax.random.key(0), 3)
+    with pytest.warns(ModelWarning, match="in 6 asks, the model was not") as found:
+        run_curves_many(broken, lookup, STEPS, keys, budget)
+    assert [each.filename for each in found] == [__file__]
+
+
+def test_a_search_in_float32_warns(monkeypatch):
+    monkeypatch.setattr(configuration, "_is_configured", False)
+    with jax.enable_x64(False):
+        space = bonas.Space(a=bonas.Int(1, 3))
+        search = full_training(random(space), STEPS)
+        arguments = lambda key, x, step: x[0], STEPS, jax.random.key(0), BUDGET
+        with pytest.warns(UserWarning, match="this search runs in float32") as found:
+            run_curves(search, *arguments)
+    assert [each.filename for each in found] == [__file__]
+
+
+def test_only_searches_can_be_run():
+    with pytest.raises(ValueError, match="expected a search"):
+        run_curves(SPACE, lookup, STEPS, jax.random.key(0), BUDGET)
+
+
+@pytest.mark.parametrize(
+    "search", ["random", "halving", pytest.param("default", marks=pytest.mark.slow)]
+)
+def test_maximizing_is_minimizing_the_negative(search):
+    def negative(key, x, step):
+        return -lookup(key, x, step)
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    arguments = STEPS, keys, SMALL_BUDGET
+    low = run_curves_many(SEARCHES[search], lookup, *arguments)
+    high = run_curves_many(SEARCHES[search], negative, *arguments, direction="maximize")
+    np.testing.assert_array_equal(high.x, low.x)
+    np.testing.assert_array_equal(high.y, -low.y)
+    np.testing.assert_array_equal(high.best, -low.best)
+    with pytest.raises(ValueError, match="expected direction"):
+        run_curves_many(SEARCHES[search], lookup, *arguments, direction="up")
 
 
 def test_every_network_has_its_own_key_at_all_checkpoints():
