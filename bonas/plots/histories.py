@@ -24,6 +24,8 @@ from bonas.spaces import Space
 
 # Line styles of the methods after the first eight, when the colors repeat.
 _LINE_STYLES = ("-", "--", ":", "-.")
+# Line style of the best observed values beside the values of recommended points.
+_OBSERVED_STYLE = (0, (1, 1.2))
 _SPREADS = {"quartiles": "median and quartiles", "error": "mean ± standard error"}
 
 
@@ -33,6 +35,7 @@ def efficiency(
     ax: Axes | None = None,
     optimum: float | None = None,
     truth: Callable[[Any], Any] | None = None,
+    observed: bool = False,
     seconds: Mapping[str, ArrayLike] | None = None,
     spread: str = "quartiles",
     logarithmic: bool | None = None,
@@ -50,6 +53,8 @@ def efficiency(
             value at `History.recommended` instead of the best observed value, which noise improves;
             with `optimum` this is the inference regret. Every run must be a History made with
             `record=bonas.search.model_record(search)`.
+        observed: With `truth`, whether to plot also the best observed value, as a dotted line
+            without a band. The distance of the two lines is the effect of the noise.
         seconds: For every method the end time of each evaluation, from the start of its run, in the
             shape of the curve. A curve holds its value until the next evaluation ends,
             and starts when every run has one.
@@ -61,38 +66,39 @@ def efficiency(
         raise ValueError("expected curves of at least one method; got an empty mapping")
     if spread not in _SPREADS:
         raise ValueError(f"spread must be one of {', '.join(_SPREADS)}; got {spread!r}")
-    lines = {}
-    for name, runs in curves.items():
-        values = _values_of(name, runs, truth)
-        if optimum is not None:
-            values = optimum - values if is_maximized(runs) else values - optimum
-        times = np.arange(1, values.shape[1] + 1)
-        if seconds is not None:
-            times, values = _hold_values(
-                values, _end_times(name, seconds, values.shape)
-            )
-        lines[name] = (times, values)
+    if observed and truth is None:
+        raise ValueError(
+            "observed=True plots best values beside true values; pass truth= too"
+        )
+    lines = {
+        name: _line_of(name, runs, truth, optimum, seconds)
+        for name, runs in curves.items()
+    }
     ax = ax or plt.subplots(layout="constrained")[1]
+    stepped = seconds is not None
     for i, (name, (times, values)) in enumerate(lines.items()):
         linestyle = _LINE_STYLES[i // len(COLORS) % len(_LINE_STYLES)]
-        style = {
-            "label": name,
-            "color": COLORS[i % len(COLORS)],
-            "linestyle": linestyle,
-        }
-        draw_band(
-            ax,
-            times,
-            _summarize(values, spread),
-            style,
-            stepped=seconds is not None,
-        )
+        color = COLORS[i % len(COLORS)]
+        label = f"{name} (recommended)" if observed else name
+        style = {"label": label, "color": color, "linestyle": linestyle}
+        draw_band(ax, times, _summarize(values, spread), style, stepped=stepped)
+        if observed:
+            times, values = _line_of(name, curves[name], None, optimum, seconds)
+            ax.plot(
+                times,
+                _summarize(values, spread)[1],
+                label=f"{name} (best observed)",
+                color=color,
+                linestyle=_OBSERVED_STYLE,
+                drawstyle="steps-post" if stepped else "default",
+            )
     if logarithmic or (logarithmic is None and optimum is not None):
         ax.set_yscale("log")
     if seconds is None:
         integer_ticks(ax)
     ax.set_xlabel("evaluations" if seconds is None else "seconds")
     value = "best value so far" if truth is None else "true value of recommended point"
+    value = "value" if observed else value
     maximized = any(map(is_maximized, curves.values()))
     ax.set_ylabel(_value_label(value, optimum, maximized))
     runs_text = _count_runs([len(values) for _, values in lines.values()])
@@ -148,6 +154,22 @@ def _value_label(value: str, optimum: float | None, maximized: bool) -> str:
     if optimum is None:
         return value
     return f"regret: optimum − {value}" if maximized else f"regret: {value} − optimum"
+
+
+def _line_of(
+    name: str,
+    runs: Any,
+    truth: Callable[[Any], Any] | None,
+    optimum: float | None,
+    seconds: Mapping[str, ArrayLike] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return evaluations or seconds (k,), and the values or regrets (seeds, k) of one method."""
+    values = _values_of(name, runs, truth)
+    if optimum is not None:
+        values = optimum - values if is_maximized(runs) else values - optimum
+    if seconds is None:
+        return np.arange(1, values.shape[1] + 1), values
+    return _hold_values(values, _end_times(name, seconds, values.shape))
 
 
 def _values_of(name: str, runs: Any, truth: Callable[[Any], Any] | None) -> np.ndarray:

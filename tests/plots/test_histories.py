@@ -225,6 +225,39 @@ def test_the_true_value_is_drawn_without_an_optimum_and_from_the_first_success()
     assert ax.get_ylabel() == "true value of recommended point"
 
 
+def noisy_history():
+    """Two runs that maximize: recommended points, and best values that noise improves."""
+    rows = jnp.array([[[0.5], [0.1], [0.1]], [[0.4], [0.9], [0.7]]])
+    best = jnp.array([[1.0, 2.0, 3.0], [2.0, 2.0, 5.0]])
+    record = {"incumbent": rows[..., 0], "incumbent_x": rows}
+    sign = jnp.full(2, -1.0)
+    return History(rows, best, best, None, None, sign=sign, record=record)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_best_observed_values_are_drawn_beside_the_true_ones(timed):
+    history = noisy_history()
+    times = {"a": np.tile([1.0, 2.0, 4.0], (2, 1))} if timed else None
+    settings = {"optimum": 6.0, "truth": true_bowl, "spread": "error"}
+    ax = plots.efficiency({"a": history}, observed=True, seconds=times, **settings)
+    assert labels(ax) == ["a (recommended)", "a (best observed)"]
+    true, observed = (line(ax, label) for label in labels(ax))
+    alone = plots.efficiency({"a": history}, seconds=times, **settings)
+    np.testing.assert_array_equal(true.get_xydata(), line(alone, "a").get_xydata())
+    np.testing.assert_allclose(observed.get_ydata(), [4.5, 4.0, 2.0])
+    np.testing.assert_array_equal(observed.get_xdata(), true.get_xdata())
+    assert true.get_color() == observed.get_color()
+    assert true.get_linestyle() != observed.get_linestyle()
+    assert true.get_drawstyle() == observed.get_drawstyle()
+    assert len(ax.collections) == 1
+    assert ax.get_ylabel() == "regret: optimum − value"
+
+
+def test_best_observed_values_beside_none_are_refused():
+    with pytest.raises(ValueError, match="pass truth= too"):
+        plots.efficiency(CURVES, observed=True)
+
+
 @pytest.mark.parametrize(
     ("record", "truth", "message"),
     [
