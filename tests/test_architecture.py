@@ -320,6 +320,16 @@ def test_a_default_search_passes_through_these_files_and_no_others():
     assert files_called(search) == {*CORE, *SPEED, *INTERFACE}
 
 
+def test_telling_a_value_to_a_study_passes_through_four_files(tmp_path):
+    study = bonas.Study(tmp_path / "runs.db", bonas.Space(x=bonas.Float(0.0, 1.0)))
+    trial = study.ask()
+    found = files_called(lambda: study.tell(trial, 0.3))
+    study.close()
+    assert found == {
+        f"study/{name}" for name in ("study", "trial", "storage", "database")
+    }
+
+
 def test_a_default_search_can_be_read_in_an_hour():
     sizes = {name: code_tokens(ROOT / "bonas" / f"{name}.py") for name in CORE}
     assert sum(sizes.values()) <= CORE_TOKENS, sizes

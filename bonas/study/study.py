@@ -142,8 +142,7 @@ class Study:
     def _ask(self, limit: float = math.inf) -> Trial | None:
         """Return the next trial; None if `limit` trials are finished or running."""
         record = self._storage.claim(self.lease, limit)
-        if record is None:
-            record = self._get_stepper().ask(self.lease, limit)
+        record = record or self._get_stepper().ask(self.lease, limit)
         if record is None:
             return None
         return Trial(
@@ -191,9 +190,8 @@ class Study:
             cost: The cost of the trial; by default, the seconds since it was asked.
             noise: The variance of the noise of the value, for a search with `known_noise=True`.
         """
-        only_value = cost is None and noise is None
-        result = parse_result(value if only_value else (value, cost, noise))
-        outcome = self._check_noise(result)
+        result = value if cost is None and noise is None else (value, cost, noise)
+        outcome = self._check_noise(parse_result(result))
         if outcome.invalid:
             raise ValueError(outcome.error)
         self._finish(
@@ -206,6 +204,8 @@ class Study:
 
     def _check_noise(self, outcome: Outcome) -> Outcome:
         """Return an outcome, or a failure if the search refuses its noise, or needs one."""
+        if outcome.noise is None and not getattr(self._search, "uses_known_noise", 0):
+            return outcome
         is_custom = self._settings["search"] == CUSTOM_SEARCH
         return check_noise(self._search, self.space, outcome, is_custom=is_custom)
 
@@ -265,8 +265,8 @@ class Study:
         """
         limits = {"trials": trials, "seconds": seconds, "trial_seconds": trial_seconds}
         check_limits(**limits)
-        done = self._storage.finished_count()
-        with progress_bar(trials, done, shown=progress) as update:
+        finished = self._storage.finished_count()
+        with progress_bar(trials, finished, shown=progress) as update:
             callbacks = [show_progress(update)] if progress else []
             callbacks += [callback] if callback else []
             optimize(
