@@ -100,10 +100,11 @@ class GPARSurrogate(Surrogate):
         """Condition on other data, and report the density under the same hyperparameters."""
         state = self.update(data, state)
         log_density = self._log_density(state.z, data, state.posterior)
+        finite = jnp.isfinite(log_density)
         info = FitInfo(
             log_density=log_density,
-            converged=jnp.asarray(True),
-            finite=jnp.isfinite(log_density),
+            converged=finite,
+            finite=finite,
             jitter=state.posterior.layers.jitter.max(),
         )
         return state, info

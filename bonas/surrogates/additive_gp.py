@@ -81,7 +81,7 @@ class AdditiveGP(PosteriorSurrogate):
                 lambda: start,
             )
         z, info = call_on_half(self._infer, data, optimize_key, last, order)
-        finite = all_finite(z)
+        finite = all_finite(z) & jnp.isfinite(info.log_density).all()
         z = choose(finite, z, state.z)
         posterior = self._condition(data, z, order)
         converged = finite & info.accept.all().astype(bool)
@@ -97,8 +97,8 @@ class AdditiveGP(PosteriorSurrogate):
     ) -> tuple[AdditiveState, FitInfo]:
         density = self._target(data, state.order).maximizing(_first(state.z))
         state = self.update(data, state)
-        true = jnp.asarray(True)
-        return state, FitInfo(density, true, true, state.posterior.jitter.max())
+        finite = jnp.isfinite(density)
+        return state, FitInfo(density, finite, finite, state.posterior.jitter.max())
 
     def noise_variance(self, state: AdditiveState) -> Float[Array, " s"]:
         return noise_samples(self, lambda data: self._target(data, state.order), state)

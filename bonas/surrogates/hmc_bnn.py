@@ -95,13 +95,14 @@ class HMCNetwork(DrawnNetworks):
             step_size = (chain.step_size * factor).astype(chain.step_size.dtype)
             chain = chain._replace(step_size=step_size)
         draws = bnn_hmc.merge_chains(draws)
-        finite = all_finite((draws, chain))
         learned = self._predictive(d).learn(draws, self._data(data))
         density = info.log_density.mean().astype(data.y.dtype)
+        finite = all_finite((draws, chain, learned, density))
         integrated = self.output == "integrated"
         jitter = learned.jitter.max() if integrated else jnp.zeros_like(density)
         found = HMCState(chain, draws, learned, jnp.asarray(True))
-        report = FitInfo(density, ~info.diverging.any(), finite, jitter)
+        converged = finite & ~info.diverging.any()
+        report = FitInfo(density, converged, finite, jitter)
         return choose(finite | ~state.fitted, found, state), report
 
     def adapt(self, space: Space) -> "HMCNetwork":

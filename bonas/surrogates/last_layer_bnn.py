@@ -88,7 +88,9 @@ class LastLayer(Surrogate):
         hidden = self._hidden_data(params, data)
         regression, info = self.regression.fit(regression_key, hidden, state.regression)
         new_state = LastLayerState(params, regression, jnp.asarray(True))
-        return new_state, info._replace(finite=info.finite & finite)
+        return new_state, info._replace(
+            converged=info.converged & finite, finite=info.finite & finite
+        )
 
     def update(self, data: Dataset, state: LastLayerState) -> LastLayerState:
         """Condition the regression on the data, without training the network."""

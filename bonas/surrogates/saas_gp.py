@@ -66,6 +66,7 @@ class SAAS(PosteriorSurrogate):
         state, info = self.refresh(
             data, SAASState(z, state.posterior, diverging, fits + 1)
         )
+        finite = finite & info.finite
         return state, info._replace(converged=finite & ~diverging, finite=finite)
 
     def update(self, data: Dataset, state: SAASState) -> SAASState:
@@ -73,10 +74,12 @@ class SAAS(PosteriorSurrogate):
 
     def refresh(self, data: Dataset, state: SAASState) -> tuple[SAASState, FitInfo]:
         state = self.update(data, state)
+        evidence = _log_evidence(state.posterior).mean()
+        finite = jnp.isfinite(evidence)
         return state, FitInfo(
-            log_density=_log_evidence(state.posterior).mean(),
-            converged=~state.diverging,
-            finite=jnp.asarray(True),
+            log_density=evidence,
+            converged=finite & ~state.diverging,
+            finite=finite,
             jitter=state.posterior.jitter.max(),
         )
 

@@ -1,10 +1,12 @@
 """The contract that every surrogate satisfies."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from surrogates.quarter import DATA, KEY, POINTS, programs
 
@@ -168,6 +170,51 @@ def test_imagined_values_are_learned(name):
     after = _predict(name)(_update(name)(imagined, state), corner)
     assert 0.5 < after.mean.mean() - before.mean.mean() < 1.2
     assert after.std.mean() < 0.5 * before.std.mean()
+
+
+@pytest.mark.slow
+def test_a_fit_with_a_density_of_nan_is_reported(name):
+    """A value of NaN makes the density NaN for every parameter."""
+    lost = DATA._replace(y=DATA.y.at[0].set(jnp.nan))
+    state, info = _fit(name)(KEY, lost, _fitted(name)[0])
+    assert not info.finite
+    assert not info.converged
+    _same_shapes(state, _fitted(name)[0])
+    if MODELS[name].has_evidence:
+        info = jax.jit(lambda *given: MODELS[name].refresh(*given)[1])(lost, state)
+        assert not info.finite
+        assert not info.converged
+
+
+def no_factor(params, a, b):
+    return -jnp.exp(-jnp.sum((a - b) ** 2))
+
+
+def no_gradient(params, a, b):
+    """A covariance without a derivative at the middle of the prior, which is 0 / 0."""
+    root = jnp.sqrt(params["scale"] ** 2)
+    return jnp.exp(-(1.0 + root) * jnp.sum((a - b) ** 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [no_factor, no_gradient])
+@pytest.mark.parametrize(
+    "make",
+    [
+        surrogates.gp,
+        lambda kernel: surrogates.additive(((0,), (1,)), base=kernel),
+        lambda kernel: replace(MODELS["saas"], kernel=kernel),
+    ],
+    ids=["gp", "additive", "saas"],
+)
+def test_a_kernel_without_a_density_or_gradient_is_reported(make, value):
+    model = make(gp.Kernel({"scale": dist.Normal(0.0, 1.0)}, value))
+    state, info = jax.jit(model.fit)(KEY, DATA, model.init(12, 2, 1))
+    assert bool(info.finite) == bool(jnp.isfinite(info.log_density))
+    assert not info.converged
+    info = jax.jit(lambda *given: model.refresh(*given)[1])(DATA, state)
+    assert bool(info.finite) == bool(jnp.isfinite(info.log_density))
+    assert not (info.converged & ~info.finite)
 
 
 @pytest.mark.slow
