@@ -28,7 +28,7 @@ class Context:
     model_state: Any  # the model's state given the evaluations
     # the model's state given also the values assumed at pending points
     fantasy_state: Any
-    finite: Bool[Array, ""]  # whether the model's means at these points are finite
+    finite: Bool[Array, ""]  # whether the model's predictions at these points are
     # incumbent: lowest posterior mean at evaluated and pending points
     best: Float[Array, " s"]
     data: Dataset  # all proposed points, with standardized values

@@ -13,7 +13,6 @@ from bonas.acquire.maximize import (
     Score,
     Selection,
     choose,
-    without_nan,
 )
 from bonas.spaces import Space
 
@@ -29,7 +28,7 @@ class RandomCandidates(Maximizer):
         self, key: PRNGKeyArray, score: Score, around: Array, tried: Array, valid: Array
     ) -> Selection:
         points = self.space.sample(key, self.size)
-        return choose(points, without_nan(score(points)), tried, valid)
+        return choose(points, score(points), tried, valid)
 
     def candidates(self, key: PRNGKeyArray, around: Array) -> Array:
         points: Array = self.space.sample(key, min(self.size, MOST_JOINT))
@@ -55,7 +54,7 @@ class Enumeration(Maximizer):
         self, key: PRNGKeyArray, score: Score, around: Array, tried: Array, valid: Array
     ) -> Selection:
         points = self._shuffled(key)
-        return choose(points, without_nan(score(points)), tried, valid)
+        return choose(points, score(points), tried, valid)
 
     def candidates(self, key: PRNGKeyArray, around: Array) -> Array:
         return self._shuffled(key)[:MOST_JOINT]

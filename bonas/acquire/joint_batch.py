@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas.acquire.acquisition import Acquisition, Context
 from bonas.acquire.log_improvement import log_ei
-from bonas.acquire.maximize import Selection, without_nan
+from bonas.acquire.maximize import Selection
 from bonas.acquire.monte_carlo import PendingDraws, draw_pending, even_normals
 from bonas.linalg import factorize
 from bonas.spaces import Space
@@ -94,7 +94,7 @@ class JointEI(Acquisition):
 
         memory = jax.lax.cond(stale, plan, lambda: memory)
         x = memory.points[memory.used]
-        lost = ~(memory.score > -jnp.inf)
+        lost = ~(memory.score > -jnp.inf)  # or NaN
         chosen = Selection(x, memory.score, lost, jnp.asarray(0))
         return chosen, memory._replace(used=memory.used + 1)
 
@@ -148,7 +148,7 @@ class JointEI(Acquisition):
         def step(carry: tuple[Array, Any, Array, Array], _: None) -> tuple[Any, None]:
             points, state, best, top = carry
             value, slope = jax.value_and_grad(score)(points)
-            better = without_nan(value) > top
+            better = (value > top) | jnp.isnan(top)
             best = jnp.where(better, points, best)
             top = jnp.where(better, value, top)
             descent = jnp.where(free, -jnp.nan_to_num(slope), 0.0)
@@ -156,7 +156,7 @@ class JointEI(Acquisition):
             points = jnp.clip(points + jnp.where(free, move, 0.0), 0.0, 1.0)
             return (points, state, best, top), None
 
-        nothing = jnp.asarray(-jnp.inf, start.dtype)
+        nothing: Any = np.asarray(np.nan, start.dtype)
         first = (start, adam.init(start), start, nothing)
         (_, _, best, top), _ = jax.lax.scan(step, first, None, length=self.steps + 1)
         return best, top

@@ -32,7 +32,7 @@ class Selection(NamedTuple):
     """A selected point, and how it was found."""
 
     x: Float[Array, " d"]
-    score: Float[Array, ""]
+    score: Float[Array, ""]  # NaN if all scores were: the point is arbitrary
     flat: Bool[Array, ""]  # all candidates had practically the same score
     # better candidates that were skipped because they were tried before
     duplicates: Int[Array, ""]
@@ -97,8 +97,8 @@ class GradientAscent(Maximizer):
         self, key: PRNGKeyArray, score: Score, around: Array, tried: Array, valid: Array
     ) -> Selection:
         points = self._candidates(key, around, self.far + self.near)
-        scores = without_nan(score(points))
-        best = points[_best_of_groups(scores, self.starts)]
+        scores = score(points)
+        best = points[_best_of_groups(without_nan(scores), self.starts)]
         has_steps = not self._continuous().all()
         if has_steps:
             neighbors = jax.vmap(self.space.neighbors)(best).reshape(-1, self.space.dim)
@@ -141,7 +141,7 @@ class GradientAscent(Maximizer):
         def step(carry: tuple[Array, Any, Array, Array], _: None) -> tuple[Any, None]:
             x, state, best, top = carry
             (_, scores), gradient = jax.value_and_grad(loss, has_aux=True)(x)
-            better = without_nan(scores) > top
+            better = (scores > top) | jnp.isnan(top)
             best = jnp.where(better[:, None], x, best)
             top = jnp.where(better, scores, top)
             move, state = adam.update(
@@ -150,7 +150,8 @@ class GradientAscent(Maximizer):
             x = jnp.clip(x + jnp.where(free, move, 0.0), 0.0, 1.0)
             return (x, state, best, top), None
 
-        nothing = jnp.full(len(points), -jnp.inf, points.dtype)
+        # a constant of NumPy, for jax_debug_nans
+        nothing: Any = np.full(len(points), np.nan, points.dtype)
         first = (points, adam.init(points), points, nothing)
         (_, _, best, top), _ = jax.lax.scan(step, first, None, length=self.steps + 1)
         return best, top
@@ -196,17 +197,18 @@ def choose(
 ) -> Selection:
     """Return the point with the highest score that is not among the valid rows of `tried`.
 
-    If all points were tried before, return the one with the highest score. NaN is the lowest score.
+    If all points were tried before, return the one with the highest score. NaN is the lowest score;
+    the score is NaN if no other point could be chosen.
     """
     gap = jnp.max(jnp.abs(points[:, None, :] - tried[None, :, :]), axis=-1)
-    scores = without_nan(scores)
     tolerance = max(_SAME_POINT, 8 * float(jnp.finfo(gap.dtype).eps))
     repeated = ((gap < tolerance) & valid[None, :]).any(axis=1)
-    fresh = jnp.where(repeated & ~repeated.all(), -jnp.inf, scores)
+    skipped = repeated & ~repeated.all() | jnp.isnan(scores)
+    fresh = jnp.where(skipped, -jnp.inf, scores)
     i = jnp.argmax(fresh)
     return Selection(
         x=points[i],
-        score=scores[i],
+        score=jnp.where(skipped.all(), jnp.nan, without_nan(scores[i])),
         flat=_is_flat(scores),
         duplicates=jnp.sum(repeated & (scores > fresh[i])),
     )

@@ -287,17 +287,18 @@ def conclude_ask(
     exhausted: ArrayLike,
 ) -> tuple[Array, AskInfo]:
     """Return the selected point, or a random one if the model is not finite, and the report."""
-    x = jnp.where(context.finite, chosen.x, random)
+    finite = context.finite & ~jnp.isnan(chosen.score)
+    x = jnp.where(finite, chosen.x, random)
     return x, ask_info(
         x,
-        acquisition=chosen.score,
-        flat=chosen.flat,
+        acquisition=jnp.where(finite, chosen.score, -jnp.inf),
+        flat=chosen.flat & finite,
         jitter=fit.info.jitter,
         converged=fit.info.converged,
         duplicates=chosen.duplicates,
         exhausted=exhausted,
-        random=~context.finite,
-        fallback=jnp.where(context.finite, jnp.where(fit.info.finite, 0, 2), 4),
+        random=~finite,
+        fallback=jnp.where(finite, jnp.where(fit.info.finite, 0, 2), 4),
         output=fit.scale,
     )
 

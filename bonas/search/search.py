@@ -56,7 +56,7 @@ FALLBACKS = (
     "no evaluation has succeeded yet: a random point",
     "the fit was not finite: the last good hyperparameters were kept",
     "the model's scores were not finite: a random network",
-    "the model's predictions were not finite: a random point",
+    "the model's predictions or scores were not finite: a random point",
 )
 
 

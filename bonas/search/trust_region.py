@@ -280,7 +280,7 @@ class Box(Maximizer):
         self, key: PRNGKeyArray, score: Score, around: Array, tried: Array, valid: Array
     ) -> Selection:
         points = self.candidates(key, around)
-        scores = jnp.nan_to_num(score(points), nan=-jnp.inf, neginf=-jnp.inf)
+        scores = jnp.nan_to_num(score(points), nan=jnp.nan, neginf=-jnp.inf)
         return choose(points, scores, tried, valid)
 
     def candidates(self, key: PRNGKeyArray, around: Array) -> Array:

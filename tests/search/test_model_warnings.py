@@ -1,6 +1,7 @@
 """Asks with a model that is not finite propose random points, and one warning counts them."""
 
 import warnings
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import bonas
-from bonas import gp, search, surrogates
+from bonas import acquire, gp, search, surrogates
 from bonas.problems import functions
 
 BRANIN = functions.branin
@@ -160,3 +161,64 @@ def test_under_jit_nothing_is_issued():
         run = jax.jit(lambda key: bonas.run(bad, BRANIN.objective, key, 4).info)
         info = run(jax.random.key(0))
     assert search.model_problems(info).fallbacks == 1
+
+
+@dataclass(frozen=True)
+class Undefined(surrogates.GaussianProcess):
+    """A model whose std, or every prediction away from the data, is NaN."""
+
+    std_only: bool = True
+
+    def predict(self, state, x):
+        mean, std = super().predict(state, x)
+        if self.std_only:
+            return gp.Prediction(mean, jnp.nan * std)
+        data = jnp.where(state.posterior.data.mask[0], state.posterior.data.x[0], -1.0)
+        far = (jnp.abs(x[:, None, :] - data[None, :, :]).max(axis=2) > 0.0).all(axis=1)
+        return gp.Prediction(jnp.where(far, jnp.nan, mean), std)
+
+
+FEW = acquire.random_candidates(BRANIN.space, candidates=20)
+FINITE = bonas.Space(a=bonas.Int(0, 40), b=bonas.Int(0, 40))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("std_only", "space", "settings"),
+    [
+        (True, BRANIN.space, {}),
+        (False, BRANIN.space, {}),
+        (True, FINITE, {}),
+        (False, FINITE, {}),
+        (True, FINITE, {"maximizer": acquire.gradient_ascent(FINITE)}),
+        (True, BRANIN.space, {"maximizer": FEW}),
+        (True, BRANIN.space, {"acquisition": acquire.batch_ei()}),
+        (False, BRANIN.space, {"acquisition": acquire.joint_ei(1, draws=4, steps=2)}),
+    ],
+)
+def test_scores_that_are_all_nan_are_reported_as_a_model_that_is_not_finite(
+    std_only, space, settings
+):
+    model = Undefined(gp.matern52(), steps=2, std_only=std_only)
+    bad = bonas.bayes(space, surrogate=model, initial=3, output="plain", **settings)
+    with pytest.warns(search.ModelWarning, match="the model was not finite 4 times"):
+        history = bonas.run(bad, lambda key, u: u.sum(), jax.random.key(0), 7)
+    assert history.info.fallback[3:].tolist() == [4] * 4
+    assert history.info.random.all()
+    assert not history.info.flat.any()
+    assert jnp.isneginf(history.info.acquisition).all()
+    assert len(np.unique(history.x, axis=0)) == 7
+
+
+def test_scores_of_minus_infinity_are_flat_and_not_a_failure_of_the_model():
+    flat = bonas.bayes(
+        BRANIN.space,
+        surrogate=surrogates.linear(),
+        acquisition=lambda mean, std, best: jnp.full_like(mean, -jnp.inf),
+        initial=3,
+        output="plain",
+    )
+    with pytest.warns(search.ModelWarning, match="the acquisition was flat 2 times"):
+        info = bonas.run(flat, BRANIN.objective, jax.random.key(0), 5).info
+    assert info.flat[3:].all()
+    assert not info.fallback.any()
