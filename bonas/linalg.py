@@ -40,7 +40,7 @@ def factorize(cov: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factor:
     jitter of a geometric sequence for which the factorization succeeds. The jitter is a constant
     under differentiation. Without jitter the loop ends at once, under `vmap` too.
     """
-    largest = jnp.max(jnp.where(mask, jnp.diagonal(cov), 0.0))
+    largest = jnp.max(jnp.where(mask, jnp.diagonal(cov), 0.0), initial=0.0)
     level = float(jnp.finfo(cov.dtype).eps) * _PIVOT_UNITS
     least_pivot = level * largest
 

@@ -53,6 +53,7 @@ def test_jitter_does_not_depend_on_padding():
 def test_a_hopeless_matrix_ends_as_nan_not_in_a_loop():
     factor = jax.jit(linalg.factorize)(-jnp.eye(7), EVERY)
     assert jnp.isnan(factor.lower).any()
+    assert factor.jitter == 0.0
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
