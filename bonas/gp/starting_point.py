@@ -21,12 +21,13 @@ def leave_saddle(
     log_likelihood: Callable[[Tree, Dataset], Array],
     x: Float[Array, "n d"],
 ) -> Target:
-    """Return the posterior with a starting point at which no gradient vanishes.
+    """Return the posterior with a starting point with a gradient that is finite and not 0.
 
     The prior of a network's weights has median 0. A kernel with such a network has a saddle point
     there: hidden units and their outgoing weights are 0, so the gradient vanishes and no optimizer
-    leaves. Parameters that may be 0 (`is_centered`) whose gradient is exactly 0, on artificial
-    data, start at a fixed draw from their prior instead.
+    leaves. With normalized features the gradient there is NaN. Parameters that may be 0
+    (`is_centered`) whose gradient is exactly 0 or not finite, on artificial data, start at a fixed
+    draw from their prior instead.
 
     Args:
         posterior: The posterior.
@@ -43,7 +44,8 @@ def leave_saddle(
     def move(is_examined: bool, slope: Array, middle: Array, drawn: Array) -> Array:
         if not is_examined:
             return middle
-        moved: Array = jnp.where((slope == 0.0).all(), drawn, middle)
+        is_stuck = (slope == 0.0).all() | ~jnp.isfinite(slope).all()
+        moved: Array = jnp.where(is_stuck, drawn, middle)
         return moved
 
     start = jax.tree.map(move, examined, gradient, posterior.start, draw)

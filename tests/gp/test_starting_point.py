@@ -91,6 +91,29 @@ def scalar_value(params, a, b):
     return jnp.exp(-0.5 * (feature(a) - feature(b)) ** 2)
 
 
+class Normalized(nn.Module):
+    """Features of length 1, whose gradient is NaN where all weights are 0."""
+
+    @nn.compact
+    def __call__(self, x):
+        features = Features()(x)
+        return features / jnp.linalg.norm(features)
+
+
+def test_weights_of_normalized_features_start_where_the_gradient_is_finite(data):
+    shapes = jax.eval_shape(Normalized().init, jax.random.key(0), jnp.zeros(D))
+    prior = jax.tree.map(lambda leaf: dist.Normal(0.0, 1.0).expand(leaf.shape), shapes)
+
+    def value(weights, a, b):
+        difference = Normalized().apply(weights, a) - Normalized().apply(weights, b)
+        return jnp.exp(-difference @ difference)
+
+    posterior = gp.hyperposterior(gp.Kernel(prior, value), data)
+    slopes = jax.grad(posterior.maximizing)(posterior.start)
+    assert infer.all_finite(slopes)
+    assert largest_weight(posterior.start["kernel"]) > 0.5
+
+
 @pytest.mark.parametrize(
     "weight",
     [
