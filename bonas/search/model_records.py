@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from bonas.search.argument_types import Direction
 from bonas.search.bayesian import Bayes, BayesState, impute_failures
 from bonas.search.objectives import direction_sign
-from bonas.search.run_posterior import RunPosterior, lowest_mean, scale_all
+from bonas.search.posterior_queries import lowest_mean
+from bonas.search.run_posterior import RunPosterior, scale_all
 from bonas.search.run_posterior import posterior as fit_posterior
 from bonas.search.search import AskInfo
 from bonas.surrogates import FitInfo, hyperparameters

@@ -5,22 +5,20 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.scipy.special import ndtri
-from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset
-from bonas.extreme_values import range_factor
 from bonas.gp import Prediction
 from bonas.search.argument_types import Direction
 from bonas.search.bayesian import Bayes, impute_failures
 from bonas.search.capacities import paths_of
 from bonas.search.collected_evaluations import collect, read_trials
+from bonas.search.compiled_runs import ProgramCache
 from bonas.search.history import History
 from bonas.search.objectives import direction_sign
 from bonas.search.observations import Observations
 from bonas.search.output_scales import standardize_on
+from bonas.search.posterior_queries import lowest_mean_of, predict, quantile, sample
 from bonas.search.result import Result
 from bonas.search.scale_inverses import invert_scale
 from bonas.spaces import Space
@@ -28,11 +26,6 @@ from bonas.surrogates import FitInfo, replicate
 
 # Fits in sequence, each starting from the last, so that the hyperparameters reach an optimum.
 _FITS = 5
-# Nodes of the integrals over a standard normal variable. They reach far up because values on the
-# log scale have heavy upper tails.
-_NODES = np.arange(-10.0, 30.0, 0.05)
-# Each halves the interval of a quantile.
-_HALVINGS = 60
 
 
 class Recommendation(NamedTuple):
@@ -71,7 +64,7 @@ class RunPosterior(NamedTuple):
         Args:
             x: Points (m, d), or a list of configurations.
         """
-        found: Prediction = _predict(self, _points(self, x))
+        found: Prediction = predict(self, _points(self, x))
         return found
 
     def recommend(self) -> Recommendation:
@@ -81,8 +74,8 @@ class RunPosterior(NamedTuple):
         improved by noise. Means are compared on the scale on which values are modeled, as the
         search does. All numbers are NaN if no evaluation succeeded or no mean is finite.
         """
-        x, mean = lowest_mean(self)
-        found = _predict(self, x[None, :])
+        x, mean = lowest_mean_of(self)
+        found = predict(self, x[None, :])
         known = jnp.isfinite(mean)
         return Recommendation(
             x,
@@ -100,7 +93,7 @@ class RunPosterior(NamedTuple):
         """
         if not 0.0 < q < 1.0:
             raise ValueError(f"q must be between 0 and 1, exclusive; got {q}")
-        found: Array = _quantile(self, _points(self, x), q)
+        found: Array = quantile(self, _points(self, x), q)
         return found
 
     def sample(self, key: PRNGKeyArray, x: Any, k: int) -> Float[Array, "k m"]:
@@ -112,8 +105,8 @@ class RunPosterior(NamedTuple):
             k: The number of draws.
         """
         points = _points(self, x)
-        draws = self.search.surrogate.sample(key, self.state, points, k)
-        return self.values(draws)
+        found: Array = sample(self, key, points, k)
+        return found
 
     def values(self, standardized: Array) -> Array:
         """Convert standardized model outputs to objective values."""
@@ -174,17 +167,15 @@ def posterior(
     for scale in search.scales:
         invert_scale(scale, observations.data)  # raises a ValueError if it has none
     model = _start(search, observations, getattr(state, "model", None))
-    fitted: RunPosterior = _fit(
-        search, observations, model, jnp.asarray(sign, float), jax.random.key(seed)
-    )
+    arrays = observations, model, jnp.asarray(sign, float), jax.random.key(seed)
+    fitted: RunPosterior = _fits(search)(*arrays)._replace(search=search)
     return fitted
 
 
-@jax.jit
 def _fit(
     search: Bayes, observations: Observations, states: Any, sign: Array, key: Array
-) -> RunPosterior:
-    """Fit every output scale and keep the most probable."""
+) -> Any:
+    """Fit every output scale and keep the most probable; the result has no search."""
     data = observations.data
     if search.failures == "worst":
         data = impute_failures(observations)
@@ -205,20 +196,8 @@ def _fit(
         lambda leaf: leaf[best], (means, stds, states, infos)
     )
     evaluated = observations.data.mask[:, 0]
-    return RunPosterior(search, data, best, mean, std, state, sign, info, evaluated)
-
-
-def lowest_mean(posterior: RunPosterior) -> tuple[Float[Array, " d"], Float[Array, ""]]:
-    """Return the evaluated point with the lowest standardized mean, and that mean, or NaN."""
-    x = posterior.data.x
-    means = posterior.search.surrogate.predict(posterior.state, x).mean.mean(axis=0)
-    known = posterior.evaluated & jnp.isfinite(means)
-    best = jnp.argmin(jnp.where(known, means, jnp.inf))
-    exists = known.any()
-    return (
-        jnp.where(exists, x[best], jnp.nan),
-        jnp.where(exists, means[best], jnp.nan),
-    )
+    none: Any = None
+    return RunPosterior(none, data, best, mean, std, state, sign, info, evaluated)
 
 
 def scale_all(search: Bayes, data: Dataset) -> tuple[Dataset, Array, Array, Array]:
@@ -233,7 +212,7 @@ def scale_all(search: Bayes, data: Dataset) -> tuple[Dataset, Array, Array, Arra
 def _start(search: Bayes, observations: Observations, model: Any) -> Any:
     """Return states of the surrogate to start from: the run's states, or initial ones."""
     capacity, d = observations.data.x.shape
-    fresh = replicate(search.surrogate.init(capacity, d, 1), len(search.scales))
+    fresh = _init_states(search, capacity, d)()
     leaves = jax.tree.leaves(model)
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(fresh)]
     if paths_of(model) != paths_of(fresh) or shapes != [
@@ -277,44 +256,9 @@ def _points(posterior: RunPosterior, x: Any) -> Float[Array, "m d"]:
     return space.snap(jnp.asarray(x, float))
 
 
-@jax.jit
-def _predict(posterior: RunPosterior, x: Float[Array, "m d"]) -> Prediction:
-    """Integrate values over the standardized prediction, a mixture of normal distributions."""
-    mean, std = posterior.search.surrogate.predict(posterior.state, x)
-    # so that squares are finite
-    factor = range_factor(posterior.data.y, posterior.data.mask)
-    center = posterior.values(mean) * factor
-
-    def add(moments: tuple[Array, Array], node: Array) -> tuple[Any, None]:
-        gap = posterior.values(mean + std * node) * factor - center
-        weight = norm.pdf(node) * (_NODES[1] - _NODES[0])
-        first, second = moments
-        return (first + weight * gap, second + weight * gap**2), None
-
-    nothing = jnp.zeros_like(mean)
-    nodes = jnp.asarray(_NODES, mean.dtype)
-    (first, second), _ = jax.lax.scan(add, (nothing, nothing), nodes)
-    total = (center + first).mean(axis=0, keepdims=True)
-    variance = (second - first**2 + (center + first - total) ** 2).mean(axis=0)
-    std = jnp.sqrt(jnp.maximum(variance, 0.0))
-    return Prediction(total[0] / factor, std / factor)
+def _init(search: Bayes, capacity: int, d: int) -> Any:
+    return replicate(search.surrogate.init(capacity, d, 1), len(search.scales))
 
 
-@jax.jit
-def _quantile(posterior: RunPosterior, x: Float[Array, "m d"], q: Array) -> Array:
-    """Return a quantile of the mixture by bisection; scales are increasing."""
-    mean, std = posterior.search.surrogate.predict(posterior.state, x)
-    std = jnp.maximum(std, jnp.finfo(std.dtype).tiny)
-    level = jnp.where(posterior.sign > 0.0, q, 1.0 - q)
-    each = mean + std * ndtri(level)
-
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = 0.5 * (low + high)
-        below = norm.cdf((middle[None, :] - mean) / std).mean(axis=0) < level
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
-
-    ends = each.min(axis=0), each.max(axis=0)
-    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, ends)
-    lost = jnp.isnan(each).any(axis=0)  # the ends need not be NaN in large arrays
-    return posterior.values(jnp.where(lost, jnp.nan, 0.5 * (low + high)))
+_fits = ProgramCache(_fit)
+_init_states = ProgramCache(_init)

@@ -82,6 +82,32 @@ def test_running_a_cell_again_keeps_a_few_programs(runner):
     assert counts[-1] == counts[2]
 
 
+def total(key, u):
+    return jnp.sum(u)
+
+
+def query_posterior(number):
+    """Define a kernel as a notebook cell does, and query the posterior after a run."""
+    kernel = gp.Kernel({}, lambda params, a, b: jnp.exp(-number * (a - b) @ (a - b)))
+    model = surrogates.gp(kernel, steps=1)
+    history = bonas.run(bonas.search.random(SPACE), total, KEYS[0], 2)
+    search = bonas.bayes(SPACE, surrogate=model, output="plain")
+    posterior = bonas.search.posterior(search, history)
+    posterior.recommend()
+    posterior.predict(history.x)
+    posterior.quantile(history.x, 0.5)
+    posterior.sample(KEYS[0], history.x, 3)
+
+
+@pytest.mark.slow
+def test_querying_the_posterior_of_a_kernel_again_keeps_a_few_programs():
+    counts = []
+    for number in range(1, 7):
+        query_posterior(number)
+        counts.append(program_count())
+    assert counts[-1] == counts[2], counts
+
+
 def sum_of(scale, x):
     return scale * jnp.sum(x)
 
