@@ -80,11 +80,13 @@ _MODULES = (
     "cli",
     "data",
     "distances",
+    "extreme_values",
     "fast_trigonometry",
     "gaussian_density",
     "half_capacity",
     "linalg",
     "spaces",
+    "static_settings",
     "xla_options",
 )
 # Public names by the package that exports them.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from test_architecture import PACKAGES
 
 import bonas
 
@@ -117,6 +118,21 @@ REACHED = (
     "problems.tables.table",
     "problems.synthetic.two_class_plane",
 )
+
+
+@pytest.mark.slow
+def test_every_package_is_reached_without_an_import_of_its_own():
+    code = f"""
+import json, sys
+import bonas
+missing = []
+for name in {PACKAGES}:
+    found = getattr(bonas, name, None)
+    if found is None or found is not sys.modules.get(f"bonas.{{name}}"):
+        missing.append(name)
+print(json.dumps(missing))
+"""
+    assert result_of(code) == []
 
 
 @pytest.mark.slow
