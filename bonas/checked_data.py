@@ -7,6 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bonas.data import Dataset, empty
+from bonas.static_settings import check_static
 
 
 def dataset(
@@ -45,6 +46,7 @@ def dataset(
             f"row {row} has a NaN or an infinite value in {dtype}: x {x[row]}, y {y[row]}"
         )
     n = len(x)
+    check_static("capacity", capacity)
     capacity = max(n, 1) if capacity is None else capacity
     if n > capacity:
         raise ValueError(
@@ -65,6 +67,7 @@ def grow(data: Dataset, capacity: int) -> Dataset:
 
     Functions that take the dataset are recompiled, because its shape changes.
     """
+    check_static("capacity", capacity)
     extra = capacity - len(data.x)
     if extra < 0:
         raise ValueError(f"capacity must be at least {len(data.x)}; got {capacity}")

@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from bonas.extreme_values import divide_positive, into_range
+from bonas.static_settings import check_counts
 
 
 class Dataset(NamedTuple):
@@ -28,10 +29,7 @@ class Dataset(NamedTuple):
 
 def empty(capacity: int, d: int, p: int = 1, dtype: Any = None) -> Dataset:
     """Return a dataset without observations, for `capacity` rows of d columns and p outputs."""
-    if capacity < 1 or d < 1 or p < 1:
-        raise ValueError(
-            f"capacity, d and p must be at least 1; got {capacity}, {d} and {p}"
-        )
+    check_counts(capacity=capacity, d=d, p=p)
     return Dataset(
         x=jnp.zeros((capacity, d), dtype),
         y=jnp.zeros((capacity, p), dtype),

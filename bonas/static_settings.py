@@ -15,13 +15,37 @@ def check_static(name: str, value: Any) -> None:
         )
 
 
+def check_all_static(**values: Any) -> None:
+    """Raise a TypeError, with the name of the value, if one that determines shapes is traced."""
+    for name, value in values.items():
+        check_static(name, value)
+
+
 def check_counts(**counts: Any) -> None:
     """Raise an error, with the name of the count, unless each is an integer of at least 1."""
+    _check_integers(counts, 1)
+
+
+def check_not_negative(**counts: Any) -> None:
+    """Raise an error unless each count is an integer of at least 0, or None for a default."""
+    given = {name: value for name, value in counts.items() if value is not None}
+    _check_integers(given, 0)
+
+
+def check_chain(samples: Any, burn: Any, thin: Any) -> None:
+    """Raise an error unless the counts of a Markov chain are valid."""
+    check_counts(samples=samples, thin=thin)
+    check_not_negative(burn=burn)
+
+
+def _check_integers(counts: dict[str, Any], least: int) -> None:
     for name, value in counts.items():
         check_static(name, value)
         try:
-            number = 0 if isinstance(value, bool) else operator.index(value)
+            number = -1 if isinstance(value, bool) else operator.index(value)
         except TypeError:
-            number = 0
-        if number < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+            number = -1
+        if number < least:
+            raise ValueError(
+                f"{name} must be an integer of at least {least}; got {value!r}"
+            )

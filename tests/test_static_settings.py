@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bonas.static_settings import check_counts, check_static
+from bonas.static_settings import check_counts, check_not_negative, check_static
 
 
 @pytest.mark.parametrize("count", [1, np.int32(7), np.array(3), jnp.array(3)])
@@ -19,6 +19,14 @@ def test_other_values_are_refused_by_name(count):
         ValueError, match=r"^width must be an integer of at least 1; got"
     ):
         check_counts(depth=1, width=count)
+
+
+def test_counts_that_are_not_negative_may_be_0_or_missing():
+    check_not_negative(burn=0, restarts=None)
+    with pytest.raises(
+        ValueError, match=r"^burn must be an integer of at least 0; got -1"
+    ):
+        check_not_negative(burn=-1)
 
 
 def test_tracers_are_refused_by_name_also_inside_tuples():

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 from jax import ShapeDtypeStruct as Shape
 
+from bonas.static_settings import check_all_static
+
 
 def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
     """Raise a ValueError unless a function maps mean, std and best to scores.
@@ -35,6 +37,22 @@ def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
         raise ValueError(
             f"{_name(function)} must return scores, one for each point; got {scores!r}"
         )
+
+
+def ascent_settings(
+    d: int, candidates: int | None, near: int | None, starts: int | None, steps: int
+) -> tuple[int, int, int]:
+    """Return the settings `candidates`, `near` and `starts` of `gradient_ascent`, checked."""
+    check_all_static(candidates=candidates, near=near, starts=starts, steps=steps)
+    far = min(64 * d, 1024) if candidates is None else candidates
+    near = max(far // 4, 1) if near is None else near
+    starts = min(max(2 * d, 4), 10) if starts is None else starts
+    if min(far, near, starts, steps) < 1 or starts > far:
+        raise ValueError(
+            "candidates, near, starts and steps must be at least 1, and starts at most candidates; "
+            f"got {far}, {near}, {starts} and {steps}"
+        )
+    return far, near, starts
 
 
 def check_pending(pending: Any) -> None:

@@ -15,6 +15,7 @@ from bonas.acquire.maximize import (
     choose,
 )
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class RandomCandidates(Maximizer):
 
 def random_candidates(space: Space, *, candidates: int = 1000) -> Maximizer:
     """Take the best of uniform random candidates (Twist, Algorithm 4; Wilton 2020)."""
+    check_counts(candidates=candidates)
     return RandomCandidates(space, candidates)
 
 

@@ -30,6 +30,7 @@ from bonas.acquire.log_improvement import (
     tail,
 )
 from bonas.acquire.maximize import Score
+from bonas.static_settings import check_static
 
 
 def ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
@@ -146,4 +147,5 @@ class ScheduledLCB(Acquisition):
 
 def scheduled_lcb(delta: float = 0.1) -> Acquisition:
     """Create a lower confidence bound with kappa from `kappa_schedule` (Brochu et al. 2010)."""
+    check_static("delta", delta)
     return ScheduledLCB(float(delta))

@@ -12,6 +12,7 @@ from bonas.acquire.acquisition import Acquisition, Context
 from bonas.acquire.closed_form import log_ndtr
 from bonas.acquire.maximize import Score
 from bonas.gp import Prediction
+from bonas.static_settings import check_static
 
 # Number of bisections: of an interval of tens of standard deviations, 1e-11 of one remain.
 _BISECTIONS = 40
@@ -42,6 +43,7 @@ def max_value_entropy(minima: int = 16) -> Acquisition:
     Args:
         minima: Draws of the minimum per hyperparameter sample, over which the score is averaged.
     """
+    check_static("minima", minima)
     return MaxValueEntropy(minima)
 
 

@@ -16,6 +16,7 @@ from bonas.acquire.maximize import Selection
 from bonas.acquire.monte_carlo import PendingDraws, draw_pending, even_normals
 from bonas.linalg import factorize
 from bonas.spaces import Space
+from bonas.static_settings import check_all_static
 
 # Two points of a batch are the same if no column differs by more.
 _SAME_POINT = 1e-6
@@ -188,6 +189,7 @@ def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:
         draws: Number of normal draws.
         steps: Steps of Adam; with 0, the points are those chosen one at a time.
     """
+    check_all_static(batch=batch, draws=draws, steps=steps)
     if min(batch, draws) < 1 or steps < 0:
         raise ValueError(
             "batch and draws must be at least 1, and steps must be at least 0; "

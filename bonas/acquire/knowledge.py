@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from bonas.acquire.acquisition import Acquisition, Context
 from bonas.acquire.log_improvement import log_h, log_mean
 from bonas.acquire.maximize import Score
+from bonas.static_settings import check_counts
 
 # Breakpoints beyond this many standard deviations do not count.
 _FAR = 1e8
@@ -145,6 +146,5 @@ def knowledge_gradient(points: int = 32) -> Acquisition:
     Args:
         points: The number of points of the minimum. The cost of an ask grows with its square.
     """
-    if points < 1:
-        raise ValueError(f"points must be at least 1; got {points}")
+    check_counts(points=points)
     return KnowledgeGradient(points)

@@ -11,6 +11,7 @@ import optax
 import scipy.stats
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from bonas.acquire.argument_checks import ascent_settings
 from bonas.spaces import Space
 
 # Standard deviations of the perturbed copies of the best points, as shares of the range: from a
@@ -178,14 +179,7 @@ def gradient_ascent(
         starts: Number of points to refine (default: two per column, between 4 and 10).
         steps: Steps of Adam.
     """
-    far = min(64 * space.dim, 1024) if candidates is None else candidates
-    near = max(far // 4, 1) if near is None else near
-    starts = min(max(2 * space.dim, 4), 10) if starts is None else starts
-    if min(far, near, starts, steps) < 1 or starts > far:
-        raise ValueError(
-            "candidates, near, starts and steps must be at least 1, and starts at most candidates; "
-            f"got {far}, {near}, {starts} and {steps}"
-        )
+    far, near, starts = ascent_settings(space.dim, candidates, near, starts, steps)
     return GradientAscent(space, far, near, starts, steps)
 
 

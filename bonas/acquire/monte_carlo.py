@@ -13,6 +13,7 @@ from bonas.acquire.closed_form import ei
 from bonas.acquire.log_improvement import log_ei
 from bonas.acquire.maximize import Score, Selection, random_shift, sobol
 from bonas.linalg import factorize, safe_sqrt, solve_lower
+from bonas.static_settings import check_counts
 
 
 def q_ei(
@@ -140,6 +141,7 @@ def batch_ei(draws: int = 64) -> Acquisition:
     one is over `draws` normal draws that all candidates share. The points of a batch are chosen one
     at a time. Without pending points this is `log_ei`.
     """
+    check_counts(draws=draws)
     return BatchEI(draws)
 
 

@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray
 from bonas.acquire.acquisition import Acquisition, Context
 from bonas.acquire.maximize import Score
 from bonas.acquire.monte_carlo import draw_latent, even_normals
+from bonas.static_settings import check_counts
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,5 @@ def noisy_ei(draws: int = 32) -> Acquisition:
         draws: Quasi-Monte Carlo draws for each hyperparameter sample. The cost of an ask grows with
             their number and with the cube of the capacity.
     """
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1; got {draws}")
+    check_counts(draws=draws)
     return NoisyEI(draws)

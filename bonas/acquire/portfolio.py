@@ -13,6 +13,7 @@ from bonas.acquire.log_improvement import log_ei
 from bonas.acquire.maximize import Score, Selection
 from bonas.linalg import safe_sqrt
 from bonas.spaces import Space
+from bonas.static_settings import check_static
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def top_two(
     Qin, Klabjan & Russo 2017, for minimization: E max(f(first) − f(x), 0) = s h((mean_first −
     mean_x)/s), where s² is the variance of f(x) − f(first).
     """
+    check_static("beta", beta)
     if not 0.0 <= beta <= 1.0:
         raise ValueError(f"beta must be a probability between 0 and 1; got {beta}")
     return TopTwo(as_acquisition(base), float(beta))
@@ -131,5 +133,6 @@ def hedge(*members: Acquisition | ClosedForm, eta: float = 1.0) -> Acquisition:
         *members: Acquisitions or closed forms (default: log_ei, log_pi and lcb).
         eta: The preference for members with high gains; 0 draws uniformly.
     """
+    check_static("eta", eta)
     chosen = members or (log_ei, log_pi, lcb)
     return Hedge(tuple(as_acquisition(member) for member in chosen), float(eta))

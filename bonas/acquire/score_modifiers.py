@@ -17,6 +17,7 @@ from bonas.acquire.maximize import Score
 from bonas.data import standardize
 from bonas.gp import matern52
 from bonas.spaces import Space
+from bonas.static_settings import check_static
 from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -56,6 +57,7 @@ def penalize(
     Args:
         penalty: A function of one point u (d,) of the unit cube to a number.
     """
+    check_static("weight", weight)
     return PenalizedAcquisition(as_acquisition(base), penalty, float(weight))
 
 

@@ -31,6 +31,7 @@ from bonas.search import (
     direction_sign,
     warn_about_model,
 )
+from bonas.static_settings import check_static
 
 # (key, x (d,), step ()) -> the value at that checkpoint
 CurveObjective = Callable[[Array, Array, Array], Array]
@@ -319,6 +320,7 @@ def _check_run(
             is not an integer.
     """
     check_search(search)
+    check_static("budget", budget)
     found = check_steps(steps)
     if search.steps is not None and search.steps != found:
         raise ValueError(
@@ -342,6 +344,7 @@ def _capacity(
         raise ValueError(
             f"budget must train at least one network, {steps[-1]} training steps; got {budget}"
         )
+    check_static("networks", networks)
     if networks is not None and networks < 1:
         raise ValueError(f"networks must be at least 1; got {networks}")
     most = networks or max(_NETWORKS, 2 * (budget // steps[-1]))

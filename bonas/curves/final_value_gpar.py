@@ -16,6 +16,7 @@ from bonas.gp import Noise, Prediction
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, slice_sample
 from bonas.spaces import Space
+from bonas.static_settings import check_counts
 from bonas.surrogates import FitInfo, Surrogate
 
 _METHODS = ("map", "slice")
@@ -234,6 +235,7 @@ def gpar_surrogate(
     """
     if infer not in _METHODS:
         raise ValueError(f"infer must be one of {', '.join(_METHODS)}; got {infer!r}")
+    check_counts(samples=samples, steps=steps)
     check_draws(draws)
     return GPARSurrogate(
         model or gpar(),

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from bonas.curves.curve_model import PartialCurves, check_no_gaps, has_gap
 from bonas.curves.gpar_layers import GPARPosterior, Layer, LayerSettings, layer_inputs
 from bonas.gp import Prediction, exact, joint_predictions
+from bonas.static_settings import check_static
 
 # k draws at m points, with zeros for outputs that are not drawn yet
 Outputs = Float[Array, "k m p"]
@@ -286,6 +287,7 @@ def antithetic_normal(
 
 def check_draws(draws: int) -> None:
     """Raise a ValueError unless `draws` is a positive even number."""
+    check_static("draws", draws)
     if draws < 2 or draws % 2:
         raise ValueError(
             "draws must be an even number of at least 2, because they come in pairs of opposite "

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bonas.data import Dataset, empty
 from bonas.search import SAME_POINT, Observation, max_difference, point_and_value
+from bonas.static_settings import check_static
 
 
 class TrainingRecord(NamedTuple):
@@ -134,6 +135,7 @@ def check_steps(steps: ArrayLike | Sequence[int]) -> tuple[int, ...]:
     Raises:
         ValueError: If they are not positive, increasing integers.
     """
+    check_static("steps", steps)
     values = np.asarray(steps)
     if values.ndim != 1 or not len(values) or not (values == np.round(values)).all():
         raise ValueError(

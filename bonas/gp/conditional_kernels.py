@@ -31,7 +31,7 @@ from bonas.gp.active_functions import (
     resolve_function,
 )
 from bonas.gp.default_kernels import matern52
-from bonas.gp.kernel import Kernel, Params, Prior, check_kernel, gram
+from bonas.gp.kernel import Kernel, Params, Prior, check_kernel, check_prior, gram
 from bonas.gp.one_hot_columns import check_width, indicator_of
 from bonas.spaces import Space
 
@@ -129,6 +129,8 @@ def conditional(
     function, options = resolve_active(active, categories)
     base = matern52() if base is None else base
     check_kernel(base)
+    if prior is not None:
+        check_prior(prior)
     kind = ProductConditionalKernel if product else ConditionalKernel
     return kind(embedding, function, base, options, prior)
 

@@ -15,7 +15,8 @@ from numpyro.infer.hmc import HMCState
 from numpyro.infer.hmc import hmc as numpyro_hmc
 from numpyro.infer.util import ParamInfo
 
-from bonas.infer.posterior import Info, Tree, check_counts, flat
+from bonas.infer.posterior import Info, Tree, flat
+from bonas.static_settings import check_chain
 
 # The values of `method` in `hmc_within_gibbs`.
 HAMILTONIAN_METHODS = ("hmc", "nuts")
@@ -104,7 +105,7 @@ def nuts(
         depth: A trajectory has at most 2^depth leapfrog steps.
         dense: Adapt a dense mass matrix instead of a diagonal one.
     """
-    check_counts(samples, burn, thin)
+    check_chain(samples, burn, thin)
     flattened = _flatten(lambda position, _: log_density(position), start)
     init, move = numpyro_hmc(flattened.potential(()), algo="NUTS")
     first = init(
@@ -300,7 +301,7 @@ def _check(method: str, samples: int, burn: int | Array, thin: int) -> None:
         raise ValueError(
             f"method must be one of {', '.join(HAMILTONIAN_METHODS)}; got {method!r}"
         )
-    check_counts(samples, burn if isinstance(burn, int) else 0, thin)
+    check_chain(samples, burn if isinstance(burn, int) else 0, thin)
     if method == "nuts" and not isinstance(burn, int):
         raise ValueError(
             "method nuts needs burn as a Python integer; got a traced value"

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.infer.posterior import Info, LogDensity, Tree, choose, flat
+from bonas.static_settings import check_not_negative
 
 # Fraction of the predicted improvement that a step must reach (Armijo condition).
 _ARMIJO = 1e-4
@@ -62,6 +63,7 @@ def maximize(
         tolerance: Info.accept is 1 if the last step increased the log density by at most this, and
             another one would, too, according to the quadratic model of BFGS.
     """
+    check_not_negative(restarts=restarts, steps=steps)
     if restarts and draw is None:
         raise ValueError(
             "restarts need draw=, a function from a key to a starting point, such as `target.draw`"

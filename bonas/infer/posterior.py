@@ -186,12 +186,3 @@ def choose(condition: Bool[Array, ""], yes: Tree, no: Tree) -> Tree:
 def all_finite(tree: Tree) -> Bool[Array, ""]:
     """Return whether all entries of all leaves are finite."""
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
-
-
-def check_counts(samples: int, burn: int, thin: int) -> None:
-    """Raise a ValueError unless samples, burn and thin are valid."""
-    if samples < 1 or burn < 0 or thin < 1:
-        raise ValueError(
-            "samples and thin must be at least 1, and burn must be at least 0; "
-            f"got samples={samples}, thin={thin}, burn={burn}"
-        )

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.infer.posterior import Info, LogDensity, Tree, check_counts, flat
+from bonas.infer.posterior import Info, LogDensity, Tree, flat
+from bonas.static_settings import check_chain
 
 # (key, z) -> (proposed z', log q(z | z') − log q(z' | z))
 Proposal = Callable[[PRNGKeyArray, Array], tuple[Array, Array]]
@@ -59,7 +60,7 @@ def metropolis_hastings(
         burn: Number of steps before the first sample.
         thin: Number of steps per sample.
     """
-    check_counts(samples, burn, thin)
+    check_chain(samples, burn, thin)
     density, vector, unflatten = flat(log_density, start)
 
     def step(

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from bonas.infer.posterior import Info, LogDensity, Tree, check_counts, choose, flat
+from bonas.infer.posterior import Info, LogDensity, Tree, choose, flat
+from bonas.static_settings import check_chain
 
 # The point that the next evaluation tests: an end of the interval, or a point inside.
 _LEFT = 0
@@ -69,7 +70,7 @@ def slice_sample(
         max_steps_out: Maximum number of steps out, split at random between the two sides to keep
             the draws exact.
     """
-    check_counts(samples, burn, thin)
+    check_chain(samples, burn, thin)
     if max_steps_out < 1:
         raise ValueError(f"max_steps_out must be at least 1; got {max_steps_out}")
     density, vector, unflatten = flat(log_density, start)

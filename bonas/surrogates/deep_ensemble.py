@@ -14,6 +14,7 @@ from bonas.infer import choose
 from bonas.nets import DIVERGED, Params, Run, init_network, masks
 from bonas.nets import fit as fit_network
 from bonas.spaces import Space
+from bonas.static_settings import check_all_static
 from bonas.surrogates.network_inputs import (
     check_single_output,
     features,
@@ -193,6 +194,8 @@ def ensemble(
             the values, because members may agree by chance.
         warm: Start each fit from the previous weights instead of a new initialization.
     """
+    check_all_static(members=members, widths=widths, steps=steps)
+    check_all_static(prior=prior, floor=floor)
     if members < 2 or steps < 1:
         raise ValueError(
             f"members must be at least 2, and steps at least 1; got {members} and {steps}"

@@ -13,7 +13,7 @@ from bonas.gp import Kernel, Mean, Noise, Posterior, check_noise, priors
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize
 from bonas.spaces import Space
-from bonas.static_settings import check_counts
+from bonas.static_settings import check_counts, check_not_negative
 from bonas.surrogates.hyperparameter_samplers import METHODS, Infer, choose_sampler
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
@@ -146,6 +146,7 @@ def gp(
     if infer not in METHODS:
         raise ValueError(f"infer must be one of {', '.join(METHODS)}; got {infer!r}")
     check_counts(samples=samples, steps=steps)
+    check_not_negative(restarts=restarts, burn=burn)
     return GaussianProcess(
         kernel, check_noise(noise), mean, infer, samples, steps, restarts, burn
     )

@@ -14,6 +14,7 @@ from bonas.infer import Chain, Info, all_finite, choose
 from bonas.nets import BNN, bnn_hmc
 from bonas.nets.bnn_hmc import OUTPUT_LAYER, Draws
 from bonas.spaces import Space
+from bonas.static_settings import check_all_static
 from bonas.surrogates.drawn_networks import DrawnNetworks, zeros_of
 from bonas.surrogates.metropolis_network import sample_metropolis
 from bonas.surrogates.network_inputs import check_single_output, features, width
@@ -265,6 +266,9 @@ def hmc_network(
             in standard deviations of the values, because the spread of a hundred draws is inexact.
         dtype: The precision of the networks, such as "float32". Default: the precision of the data.
     """
+    check_all_static(widths=widths, chains=chains, samples=samples, burn=burn)
+    check_all_static(first_burn=first_burn, steps=steps, thin=thin, depth=depth)
+    check_all_static(floor=floor, initial_step_size=initial_step_size)
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     if min(samples, chains, first_burn) < 1 or burn < 0:

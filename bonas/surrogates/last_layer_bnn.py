@@ -14,6 +14,7 @@ from bonas.infer import choose
 from bonas.nets import DIVERGED, Params, Run, init_network, masks
 from bonas.nets import fit as fit_network
 from bonas.spaces import Space
+from bonas.static_settings import check_all_static
 from bonas.surrogates.gaussian_process import GaussianProcess, gp
 from bonas.surrogates.hyperparameter_samplers import Infer
 from bonas.surrogates.network_inputs import (
@@ -178,6 +179,7 @@ def last_layer(
             integrates over them by slice sampling.
         samples: The number of samples of the variances.
     """
+    check_all_static(widths=widths, steps=steps)
     if len(widths) < 1:
         raise ValueError("widths must have at least one hidden layer; got none")
     if steps < 1:

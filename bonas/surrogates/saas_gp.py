@@ -14,7 +14,7 @@ from bonas.gp import Kernel, Noise, Posterior, priors
 from bonas.half_capacity import call_on_half
 from bonas.infer import Target, all_finite, choose, nuts
 from bonas.spaces import Space
-from bonas.static_settings import check_counts, check_static
+from bonas.static_settings import check_counts, check_not_negative, check_static
 from bonas.surrogates.lazy_cond import lazy_cond
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
@@ -147,10 +147,8 @@ def saas(
             hyperparameters less the more data there are.
     """
     check_counts(samples=samples, thin=thin, depth=depth, every=every)
-    check_static("burn", burn)
+    check_not_negative(burn=burn)
     check_static("alpha", alpha)
-    if burn < 0:
-        raise ValueError(f"burn must be at least 0; got {burn}")
     variance = gaussian.check_noise(noise)
     return SAAS(gaussian.saas(alpha), variance, samples, thin, burn, depth, every)
 

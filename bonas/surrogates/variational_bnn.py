@@ -14,6 +14,7 @@ from bonas.nets import Params, TrainingPlan, VIHyperparameters, apply, masks, vi
 from bonas.nets.bnn_vi import VI, draw_weights
 from bonas.nets.vi_train import VIRun
 from bonas.spaces import Space
+from bonas.static_settings import check_all_static
 from bonas.surrogates.drawn_networks import DrawnNetworks, zeros_of
 from bonas.surrogates.network_inputs import (
     check_single_output,
@@ -209,6 +210,10 @@ def variational_network(
         floor: Standard deviation added to the spread of the networks, in standard deviations of
             the values.
     """
+    check_all_static(widths=widths, members=members, draws=draws, steps=steps)
+    check_all_static(refit_steps=refit_steps, samples=samples)
+    check_all_static(learning_rate=learning_rate, repeats=repeats)
+    check_all_static(prior_variance=prior_variance, floor=floor)
     model = VariationalNetwork(
         widths=tuple(widths),
         activation=activation,

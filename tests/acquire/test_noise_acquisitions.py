@@ -249,7 +249,11 @@ def test_batches_of_several_runs_are_one_program():
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(ValueError, match="draws must be at least 1"):
+    with pytest.raises(
+        ValueError, match="draws must be an integer of at least 1; got 0"
+    ):
         acquire.noisy_ei(0)
-    with pytest.raises(ValueError, match="points must be at least 1"):
+    with pytest.raises(
+        ValueError, match="points must be an integer of at least 1; got 0"
+    ):
         acquire.knowledge_gradient(0)

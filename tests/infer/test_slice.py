@@ -373,5 +373,5 @@ def test_a_start_without_density_and_without_hope_stays_finite():
     "wrong", [{"samples": 0}, {"burn": -1}, {"thin": 0}, {"max_steps_out": 0}]
 )
 def test_impossible_settings_are_refused(wrong):
-    with pytest.raises(ValueError, match="must be at least 1"):
+    with pytest.raises(ValueError, match=r"must be .*at least [01]; got"):
         infer.slice_sample(jax.random.key(0), _standard, jnp.zeros(2), **wrong)

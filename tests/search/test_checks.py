@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import bonas
-from bonas import acquire, gp, surrogates
+from bonas import acquire, curves, gp, infer, surrogates
 from bonas.problems import functions
 from bonas.search import random
 
@@ -164,6 +164,9 @@ def test_unknown_settings_of_a_closed_form_are_named():
         acquire.closed_form_acquisition(acquire.lcb, kapa=1.0)
 
 
+START = jnp.zeros(2)
+CHECKPOINTS = (1, 2)
+CURVES = bonas.curve_search(CAMEL.space, CHECKPOINTS)
 TRACED = {
     "steps": lambda n: bonas.run(random(CAMEL.space), CAMEL.objective, KEY, n),
     "capacity": lambda n: random(CAMEL.space).init(KEY, n),
@@ -177,6 +180,37 @@ TRACED = {
     "candidates": lambda n: bonas.search.turbo(CAMEL.space, candidates=n),
     "population": lambda n: bonas.search.evolution(CAMEL.space, population=n),
     "alpha": lambda n: surrogates.saas(alpha=n),
+    "burn": lambda n: surrogates.saas(burn=n),
+    "burn ": lambda n: surrogates.gp(burn=n),
+    "restarts": lambda n: surrogates.gp(restarts=n),
+    "members": lambda n: surrogates.ensemble(n),
+    "chains": lambda n: surrogates.hmc_network(chains=n),
+    "depth": lambda n: surrogates.hmc_network(depth=n),
+    "widths": lambda n: surrogates.last_layer((4, n)),
+    "members ": lambda n: surrogates.variational_network(members=n),
+    "samples ": lambda n: curves.gpar_surrogate(samples=n),
+    "draws": lambda n: curves.gpar_surrogate(draws=n),
+    "batch ": lambda n: acquire.joint_ei(n),
+    "draws ": lambda n: acquire.noisy_ei(n),
+    "draws  ": lambda n: acquire.batch_ei(n),
+    "points": lambda n: acquire.knowledge_gradient(n),
+    "minima": lambda n: acquire.max_value_entropy(n),
+    "weight": lambda n: acquire.penalize(bonas.log_ei, jnp.sum, weight=n),
+    "delta": lambda n: acquire.scheduled_lcb(n),
+    "beta": lambda n: acquire.top_two(beta=n),
+    "eta": lambda n: acquire.hedge(eta=n),
+    "near": lambda n: acquire.gradient_ascent(CAMEL.space, near=n),
+    "candidates ": lambda n: acquire.random_candidates(CAMEL.space, candidates=n),
+    "capacity  ": lambda n: bonas.empty(n, 2),
+    "d": lambda n: bonas.empty(2, n),
+    "capacity   ": lambda n: bonas.grow(bonas.empty(2, 2), n),
+    "samples  ": lambda n: infer.slice_sample(KEY, jnp.sum, START, samples=n),
+    "samples   ": lambda n: infer.nuts(KEY, jnp.sum, START, samples=n),
+    "thin": lambda n: infer.metropolis(KEY, jnp.sum, START, samples=2, thin=n),
+    "burn  ": lambda n: infer.slice_sample(KEY, jnp.sum, START, samples=2, burn=n),
+    "steps  ": lambda n: infer.maximize(KEY, jnp.sum, START, steps=n),
+    "budget": lambda n: bonas.run_curves(CURVES, abs, CHECKPOINTS, KEY, n),
+    "steps   ": lambda n: bonas.curve_search(CAMEL.space, (1, n)),
     "kappa": lambda n: bonas.search.add_gp_ucb(CAMEL.space, kappa=n),
 }
 
@@ -209,6 +243,21 @@ def test_numbers_of_evaluations_are_positive_integers(given):
         surrogates.gp(infer="slice", samples=given)
     with pytest.raises(ValueError, match=f"steps {words}"):
         surrogates.gp(steps=given)
+
+
+@pytest.mark.parametrize("given", [-1, 1.5, "2", True])
+def test_counts_that_may_be_0_are_integers(given):
+    words = f"must be an integer of at least 0; got {given!r}"
+    with pytest.raises(ValueError, match=f"restarts {words}"):
+        surrogates.gp(restarts=given)
+    with pytest.raises(ValueError, match=f"burn {words}"):
+        surrogates.gp(burn=given)
+
+
+@pytest.mark.parametrize("make", [gp.arc, gp.box, gp.wedge])
+def test_a_dict_is_not_a_prior_of_a_conditional_kernel(make):
+    with pytest.raises(TypeError, match="prior must be a function of the number of"):
+        make(CAMEL.space, prior={"variance": dist.LogNormal(0.0, 1.0)})
 
 
 def test_counts_may_be_integers_of_numpy():
