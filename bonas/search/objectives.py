@@ -20,6 +20,14 @@ Objective = Callable[..., Any]
 Outcome = tuple[Array, Array, Array | None]
 # Factors that convert values to values to minimize.
 DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
+# Errors of objectives that JAX cannot trace.
+_UNTRACEABLE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+_USE_MINIMIZE = "use jax.numpy, or bonas.minimize for any Python function"
 # Name of the argument that receives the active parameters.
 _ACTIVE = "active"
 
@@ -49,8 +57,11 @@ def named_objective(
 
     `run` and `run_many` do so automatically unless the names are ambiguous.
 
-    The objective receives the numbers that `Space.values` returns; for an option, its position.
-    They are weakly typed, like Python numbers, so that float32 arrays times a parameter remain
+    The objective receives the numbers that `Space.values` returns; for an option, its position, so
+    compare it with a number: in `Choice("relu", "tanh")`, `kind == 1` is true for "tanh", whereas
+    `kind == "tanh"` is false for every option. `jnp.array((16, 32))[kind]` is the option of
+    `Choice(16, 32)`, and `jax.lax.switch(kind, functions, ...)` calls one function per option.
+    Numbers are weakly typed, like Python numbers, so that float32 arrays times a parameter remain
     float32. An inactive parameter has its lowest value or first option, which the objective must
     ignore. An objective with an argument `active` receives a dict of booleans, one per parameter;
     in a space with a parameter of this name the argument is the parameter.
@@ -171,7 +182,7 @@ def bind_direction(record: Any, direction: str) -> Any:
 
 def evaluate_point(objective: Objective, key: PRNGKeyArray, x: Array) -> Outcome:
     """Return the value, the cost and the known noise variance at a point."""
-    value, cost, noise = split_outcome(objective(key, x))
+    value, cost, noise = split_outcome(_call(objective, key, x))
     value = jnp.asarray(value, x.dtype)
     cost = jnp.asarray(1.0 if cost is None else cost, x.dtype)
     noise = None if noise is None else jnp.asarray(noise, x.dtype)
@@ -183,6 +194,26 @@ def evaluate_point(objective: Objective, key: PRNGKeyArray, x: Array) -> Outcome
             f"variance of its noise; got shapes {', '.join(map(str, shapes))}"
         )
     return found
+
+
+def _call(objective: Objective, key: PRNGKeyArray, x: Array) -> Any:
+    """Call an objective, and explain why it cannot be traced or what it should have returned."""
+    try:
+        outcome = objective(key, x)
+    except _UNTRACEABLE as error:
+        raise TypeError(
+            "the objective must be traceable: it must not convert traced values by float, int, if "
+            f"or NumPy; {_USE_MINIMIZE}; got {type(error).__name__}"
+        ) from error
+    value, *rest = split_outcome(outcome)
+    for part in (value, *(part for part in rest if part is not None)):
+        is_array = hasattr(part, "__array__") or hasattr(part, "__jax_array__")
+        if not (is_array or isinstance(part, (int, float))):
+            raise ValueError(
+                "the objective must return one number, or a value, its cost and possibly the "
+                f"variance of its noise; {_USE_MINIMIZE}; got {type(part).__name__}"
+            )
+    return outcome
 
 
 def split_outcome(outcome: Any) -> tuple[Any, Any, Any]:

@@ -302,3 +302,42 @@ def test_other_arguments_that_do_not_fit_are_refused(objective, args, match):
     ):
         with pytest.raises((ValueError, TypeError), match=match):
             start()
+
+
+@pytest.mark.parametrize("returned", [None, {"loss": 1.0}, "1.0", (None, 1.0), [1.0]])
+def test_what_is_no_number_is_refused_in_one_line(returned):
+    words = "must return one number.* bonas.minimize for any Python function; got .*"
+    with pytest.raises(ValueError, match=words) as caught:
+        bonas.run(SEARCH, lambda key, u: returned, KEY, 2)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        lambda key, u: float(u[0]),
+        lambda key, u: 1.0 if u[0] > 0.5 else 0.0,
+        lambda key, u: np.sin(np.asarray(u)).sum(),
+        lambda key, u: [1.0, 2.0][u[0].astype(int)],
+        lambda key, u: u[u > 0.5].sum(),
+        lambda key, depth, rate, width, kind: range(depth)[0] * rate,
+    ],
+    ids=["float", "if", "numpy", "index", "mask", "named"],
+)
+@pytest.mark.parametrize("runner", [bonas.run, bonas.run_many])
+def test_objectives_that_cannot_be_traced_are_refused_in_one_line(objective, runner):
+    keys = KEY if runner is bonas.run else KEY[None]
+    words = "must be traceable: .* bonas.minimize for any Python function; got"
+    with pytest.raises(TypeError, match=words) as caught:
+        runner(SEARCH, objective, keys, 2)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_an_option_is_compared_by_its_position():
+    options = bonas.Space(units=bonas.Choice(16, 32))
+    sizes = values_of(lambda key, *, units: jnp.array((16, 32))[units], options)
+    calls = [lambda: 16, lambda: 32]
+    switched = values_of(lambda key, *, units: jax.lax.switch(units, calls), options)
+    np.testing.assert_array_equal(sizes, switched)
+    assert set(sizes) == {16, 32}
