@@ -41,3 +41,22 @@ def test_searches_pass_the_checks_of_jax(check, search, tmp_path):
     np.testing.assert_array_equal(
         np.isneginf(history.info.acquisition), history.info.random
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 2])
+def test_the_default_search_leaks_no_tracers(batch):
+    space = bonas.Space(
+        x=bonas.Float(0.0, 1.0),
+        depth=bonas.Int(1, 2),
+        kind=bonas.Choice("a", "b"),
+        width=bonas.Int(4, 64, log=True, when={"depth": (">=", 2)}),
+    )
+    search = bonas.bayes(space, batch=batch)
+
+    def run(key):
+        return bonas.run(search, lambda key, u: u.sum(), key, 8)
+
+    with jax.checking_leaks():
+        history = jax.eval_shape(run, jax.random.key(0))
+    assert history.x.shape == (8, space.dim)
