@@ -76,16 +76,18 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained"
 style = {"cmap": "viridis_r", "edgecolors": "black", "linewidths": 0.5, "s": 60}
 style["norm"] = LogNorm(values.min(), values.max())
 kinds = {"initial design": (designed, "s"), "chosen by the model": (~designed, "o")}
-for name, (some, marker) in kinds.items():
-    dots = left.scatter(
+dots = [
+    left.scatter(
         rates[some], units[some], c=values[some], marker=marker, label=name, **style
     )
+    for name, (some, marker) in kinds.items()
+]
 left.set(xscale="log", yscale="log", xlabel="rate", ylabel="units")
 left.set_yticks([2, 4, 8, 16, 32, 64], labels=[2, 4, 8, 16, 32, 64], minor=False)
 left.minorticks_off()
 left.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
 bar = figure.colorbar(
-    dots, ax=left, label="error", ticks=[0.05, 0.1, 0.2, 0.5], format="%g"
+    dots[0], ax=left, label="error", ticks=[0.05, 0.1, 0.2, 0.5], format="%g"
 )
 bar.minorticks_off()
 right.step(number, np.minimum.accumulate(values), where="post", color=plots.COLORS[0])

@@ -41,9 +41,18 @@ def sample_posterior(key, data):
     start_key, run_key = jax.random.split(key)
     # Each chain starts at a draw from the prior.
     start = bnn_hmc.init_chains(start_key, network, chains=4)
-    how = {"precisions": "joint", "output": "integrated", "target": 0.8}
-    long = {"samples": 200, "burn": 400, "thin": 4}
-    draws, _, info = bnn_hmc.sample(run_key, network, data, start, **long, **how)
+    draws, _, info = bnn_hmc.sample(
+        run_key,
+        network,
+        data,
+        start,
+        samples=200,
+        burn=400,
+        thin=4,
+        precisions="joint",
+        output="integrated",
+        target=0.8,
+    )
     return draws, jax.vmap(outputs)(draws.weights), info
 
 
@@ -171,9 +180,10 @@ small, small_mask = pruning.prune(shape, q, mask, kept)
 
 def rmse(q, mask):
     """Return the validation error of the mean over 200 draws."""
-    key, x = jax.random.key(1), patients.valid_x
+    key, x = jax.random.key(1), jnp.asarray(patients.valid_x)
+    valid_y = jnp.asarray(patients.valid_y)
     drawn = bnn_vi.sample_outputs(key, shape, q, mask, architecture, x, 200)
-    return float(jnp.sqrt(jnp.mean((drawn.mean(axis=0) - patients.valid_y) ** 2)))
+    return float(jnp.sqrt(jnp.mean((drawn.mean(axis=0) - valid_y) ** 2)))
 
 
 for units, trained, mask_of in ((50, q, mask), (int(kept.sum()), small, small_mask)):

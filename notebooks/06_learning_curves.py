@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import Normalize
 
 import bonas
 from bonas import infer, nets, plots
@@ -73,10 +74,10 @@ for curve, color in zip(curves, colors, strict=True):
     ax.plot(epochs, 10**curve, color=color, linewidth=0.7)
 ax.set(xscale="log", yscale="log", xlabel="epochs")
 ax.set_ylabel("validation error (mean square)")
-ax.set_xticks(epochs, labels=epochs)
-ax.set_yticks(errors, labels=errors)
+ax.set_xticks(epochs, labels=map(str, epochs))
+ax.set_yticks(errors, labels=map(str, errors))
 ax.minorticks_off()
-scale = plt.cm.ScalarMappable(plt.Normalize(*np.log10([3e-4, 3e-2])), "viridis")
+scale = plt.cm.ScalarMappable(Normalize(*np.log10([3e-4, 3e-2])), "viridis")
 figure.colorbar(scale, ax=ax, label="log10 of the rate")
 plt.show()
 
@@ -109,8 +110,9 @@ from_start = model.predict(fitted, rest, PartialCurves(truth, seen))
 from_nothing = model.predict(fitted, rest)
 
 # %%
-form = {"sharex": True, "sharey": True, "layout": "constrained"}
-figure, panels = plt.subplots(1, 4, figsize=(13, 3.4), **form)
+figure, panels = plt.subplots(
+    1, 4, figsize=(13, 3.4), sharex=True, sharey=True, layout="constrained"
+)
 later = np.asarray(epochs[known - 1 :])
 from_best_to_worst = np.argsort(np.asarray(truth[:, -1]))[[0, 33, 66, 99]]
 for ax, i in zip(panels, from_best_to_worst, strict=True):
@@ -125,8 +127,8 @@ for ax, i in zip(panels, from_best_to_worst, strict=True):
     config = space.decode(rest[i])
     ax.set(xscale="log", yscale="log", xlabel="epochs")
     ax.set_title(f"{config['width']} units, rate {config['rate']:.4f}")
-    ax.set_xticks(epochs, labels=epochs)
-    ax.set_yticks(errors, labels=errors)
+    ax.set_xticks(epochs, labels=map(str, epochs))
+    ax.set_yticks(errors, labels=map(str, errors))
     ax.minorticks_off()
 panels[0].set_ylabel("validation error")
 panels[0].legend(frameon=False)
@@ -138,7 +140,7 @@ plt.show()
 # first checkpoints.
 
 # %%
-end, std = truth[:, -1], from_start.std[:, -1]
+end, end_std = truth[:, -1], from_start.std[:, -1]
 guesses = {
     "last observed value": truth[:, known - 1],
     "GPAR, width and rate": from_nothing.mean[:, -1],
@@ -147,7 +149,7 @@ guesses = {
 for name, guess in guesses.items():
     off = float(jnp.sqrt(jnp.mean((guess - end) ** 2)))
     print(f"{name:26} error {off:.3f} (log10)")
-inside = jnp.mean(jnp.abs(guesses["GPAR, with the start"] - end) <= 2 * std)
+inside = jnp.mean(jnp.abs(guesses["GPAR, with the start"] - end) <= 2 * end_std)
 print(f"within two standard deviations: {inside:.0%}")
 
 # %% [markdown]

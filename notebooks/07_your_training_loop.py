@@ -44,6 +44,7 @@ def train(config, trial):
     weights = [draw.normal(0.0, 1.0 / np.sqrt(n), (n, m)) for n, m in sizes]
     speed = [np.zeros_like(each) for each in weights]
     momentum = config.get("momentum", 0.0)  # only active with momentum
+    wrong = 1.0
     for epoch in range(12):
         for rows in np.array_split(draw.permutation(len(x)), 20):
             hidden = np.tanh(x[rows] @ weights[0])
@@ -141,8 +142,9 @@ for trial in study.trials:
     kind = "pruned" if trial in pruned else "trained to the end"
     color, marker, width = looks["best" if trial == best else kind]
     steps, errors = np.array(trial.reports).T
-    look = {"color": color, "marker": marker, "markevery": [-1], "linewidth": width}
-    ax.plot(steps + 1, errors, **look)
+    ax.plot(
+        steps + 1, errors, color=color, marker=marker, markevery=[-1], linewidth=width
+    )
 for kind, (color, marker, width) in looks.items():
     ax.plot([], [], color=color, marker=marker, linewidth=width, label=kind)
 ax.set(xlabel="epochs", ylabel="validation error", yscale="log")
