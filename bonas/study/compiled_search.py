@@ -110,7 +110,7 @@ def _flat_functions(search: Search, capacity: int) -> tuple[Any, Any, Any]:
         x, whole, info = search.ask(jax.random.wrap_key_data(key), whole)
         return x, tuple(jax.tree.leaves(whole)), tuple(info)
 
-    def tell(state: State, observation: tuple[Array, ...]) -> State:
+    def tell(state: State, observation: tuple[Array | None, ...]) -> State:
         whole = jax.tree.unflatten(structure, state)
         return tuple(jax.tree.leaves(search.tell(whole, Observation(*observation))))
 
