@@ -273,10 +273,8 @@ def run_curves_many(
         raise ValueError(
             f"expected keys of shape (k,), as jax.random.split(key, k) returns; got {keys.shape}"
         )
-    found_steps, found_budget = _check_run(search, steps, budget)
-    program = _programs(
-        search, objective, found_steps, found_budget, networks, direction
-    )
+    checked = _check_run(search, steps, budget)
+    program = _programs(search, objective, *checked, networks, direction)
     histories: CurveHistory = program(keys)
     warn_about_model(histories.info)
     return histories
