@@ -109,15 +109,19 @@ def named_objective(
     return NamedObjective(objective, space, tuple(sorted(names)))
 
 
-def as_point_objective(objective: Objective, space: Space, extra: int = 0) -> Objective:
+def as_point_objective(
+    objective: Objective, space: Space, args: tuple[Any, ...] = ()
+) -> Objective:
     """Convert an objective of points or named parameters to an objective of points.
 
     Args:
         objective: A function of a key, a point and other arguments, or of a key, other arguments
             and the parameters by name.
         space: The space.
-        extra: The number of other arguments.
+        args: The other arguments.
     """
+    check_extra(args)
+    extra = len(args)
     if not callable(objective):
         raise ValueError(
             "the objective must be a function of a key and a point, or of a key and the "

@@ -15,7 +15,6 @@ from bonas.search.objectives import (
     Objective,
     as_point_objective,
     bind_direction,
-    check_extra,
     direction_sign,
 )
 from bonas.search.search import Search
@@ -64,8 +63,7 @@ def run(
     """
     check_search(search)
     check_key(key)
-    check_extra(args)
-    objective = as_point_objective(objective, search.space, len(args))
+    objective = as_point_objective(objective, search.space, args)
     sign = direction_sign(direction)
     record = bind_direction(record, direction)
     init_key, run_key = jax.random.split(key)

@@ -203,7 +203,7 @@ def test_maximizing_is_minimizing_the_negative(search):
     np.testing.assert_array_equal(high.x, low.x)
     np.testing.assert_array_equal(high.y, -low.y)
     np.testing.assert_array_equal(high.best, -low.best)
-    with pytest.raises(ValueError, match="expected direction"):
+    with pytest.raises(ValueError, match="direction must be"):
         run_curves_many(SEARCHES[search], lookup, *arguments, direction="up")
 
 
