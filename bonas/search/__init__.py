@@ -45,4 +45,6 @@ from bonas.search.search import Observation as Observation
 from bonas.search.search import Search as Search
 from bonas.search.search import ask_info as ask_info
 from bonas.search.search import merge_infos as merge_infos
+from bonas.search.stepped_search import in_background as in_background
+from bonas.search.stepped_search import initial_points as initial_points
 from bonas.search.trust_region import turbo as turbo

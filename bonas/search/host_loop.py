@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Array
 
 from bonas.search.argument_types import Direction
-from bonas.search.batches import check_points, points_per_ask
 from bonas.search.bayesian import bayes
 from bonas.search.checks import check_search
 from bonas.search.model_warnings import warn_about_model
@@ -20,6 +19,7 @@ from bonas.search.objectives import direction_sign, split_outcome
 from bonas.search.progress import progress_bar
 from bonas.search.result import Evaluation, Result, best_of, make_result
 from bonas.search.search import AskInfo, Observation, Search
+from bonas.search.stepped_search import SteppedSearch
 from bonas.spaces import Space
 from bonas.static_settings import check_counts
 
@@ -66,32 +66,30 @@ def minimize(
         )
     sign = direction_sign(direction)
     init_key, run_key = jax.random.split(jax.random.key(check_seed(seed)))
-    ask = jax.jit(chosen.ask)
-    tell = jax.jit(chosen.tell)
     evaluations: list[Evaluation] = []
     with progress_bar(trials, shown=progress) as update:
+
+        def show(more: str = "") -> None:
+            best = best_of(evaluations, sign)
+            none = "all failed" if evaluations else "no value yet"
+            text = f"best {best.value:.6g}" if best else none
+            update(len(evaluations), text + more)
+
         try:
-            state = jax.jit(chosen.init, static_argnums=1)(init_key, trials)
-            q = points_per_ask(chosen, state, trials)
-            for i in range(trials // q):
-                points, state, info = ask(
-                    jax.random.split(jax.random.fold_in(run_key, i))[0], state
-                )
-                check_points(points, q)
+            stepped = SteppedSearch(chosen, init_key, run_key, trials)
+            for _ in range(trials // stepped.batch):
+                points, info = stepped.ask(lambda: show(", compiling the model"))
                 for x in points:
                     evaluation = _evaluate(objective, space.decode(x), info, catch)
                     evaluations.append(evaluation)
-                    observation = _observation(chosen, x, evaluation, sign)
-                    state = tell(state, observation)
-                    best = best_of(evaluations, sign)
-                    text = f"best {best.value:.6g}" if best else "all failed"
-                    update(len(evaluations), text)
+                    stepped.tell(_observation(chosen, x, evaluation, sign))
+                    show()
         except KeyboardInterrupt:
             if not evaluations:
                 raise
     infos = [evaluation.info for evaluation in evaluations]
     warn_about_model(jax.tree.map(lambda *leaves: np.array(leaves), *infos))
-    return make_result(evaluations, state, direction)
+    return make_result(evaluations, stepped.state, direction)
 
 
 def check_seed(seed: Any) -> int:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # Number of consecutive failures that end the search, because the objective must be wrong.
 MAX_FAILURES = 10
+# Shown while an ask waits for the compiler.
+COMPILING = "compiling the model"
 _POLL_SECONDS = 0.2  # between two checks of the time limit
 _START_SECONDS = 60.0  # for a worker to start: it imports what the objective needs
 _GRACE_SECONDS = 1.0  # for a worker to end an evaluation itself, with a traceback
@@ -66,11 +68,13 @@ class Optimizer:
         executor: Executor,
         slots: int,
         callbacks: Sequence[Callback],
+        on_wait: Callable[[], None],
     ):
         self._study = study
         self._storage = study._storage
         self._objective = objective
         self._callbacks = callbacks
+        self._on_wait = on_wait  # called before an ask waits for the compiler
         self._max_trials = math.inf if trials is None else float(trials)
         self._deadline = math.inf if seconds is None else time.monotonic() + seconds
         self._time_limit = trial_seconds
@@ -101,6 +105,7 @@ class Optimizer:
             trial = self._study._ask(self._max_trials)
             if trial is None:
                 break
+            self._study._get_stepper().prepare(self._max_trials, self._on_wait)
             self._submit(trial)
         all_hang = not self._running and len(self._hanging) == self._slots
         if all_hang and self._storage.finished_count() < self._max_trials:

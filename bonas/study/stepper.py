@@ -3,8 +3,8 @@
 import json
 import math
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,9 @@ from bonas.search import (
     AskInfo,
     Observation,
     Search,
+    ask_info,
     check_search,
+    initial_points,
     make_observation,
     warn_about_model,
 )
@@ -25,7 +27,6 @@ from bonas.spaces import Space
 from bonas.study.compiled_search import (
     CompiledSearch,
     State,
-    compile_search,
     state_structure,
 )
 from bonas.study.database import StudyError
@@ -36,17 +37,32 @@ from bonas.study.records import (
     SearchPosition,
     TrialRecord,
 )
+from bonas.study.search_programs import SearchPrograms
 from bonas.study.serialize import config_to_json, is_restorable
 from bonas.study.storage import Storage
+from bonas.study.stored_state import (
+    OTHER_SEARCH,
+    changed_chunks,
+    leaf_bytes,
+    restore_state,
+)
 from bonas.study.study_settings import DIRECTIONS
 
 FIRST_CAPACITY = 64  # points; doubled whenever the state is full
-# bytes stored together: with its key, a chunk fills one page of the file
-CHUNK_SIZE = 4000
 
 
 class _AnotherProcessAsked(Exception):
     """Signal that another process asked while this one computed."""
+
+
+class _Step(NamedTuple):
+    """An ask that is not stored yet."""
+
+    position: SearchPosition  # before the ask
+    x: np.ndarray  # (q, d)
+    info: AskInfo
+    state: State | None  # after the ask; None until a model needs it
+    leaves: dict[int, np.ndarray]  # bytes of the state to store
 
 
 class SearchStepper:
@@ -79,10 +95,10 @@ class SearchStepper:
         self._storage = storage
         self._sign = sign
         self._first_capacity = first_capacity
-        self._name = name
         self._describe_fit = describe_fit
         self._init_key, self._run_key = run_keys(seed)
-        self._programs: dict[int, CompiledSearch] = {}  # by capacity
+        self._programs = SearchPrograms(search, self._init_key, name)
+        self._design: np.ndarray | None = None  # initial points, once they are needed
         # threads that share a study ask in sequence
         self._lock = threading.Lock()
         self._position: SearchPosition | None = None  # position of the state in memory
@@ -103,20 +119,30 @@ class SearchStepper:
                 with self._storage.database.write_transaction():
                     return self._ask(lease, limit)
 
+    def prepare(self, limit: float, on_wait: Callable[[], None]) -> None:
+        """Start to compile what later asks need, in a thread.
+
+        Args:
+            limit: The number of trials after which there are no more asks.
+            on_wait: Called before an ask waits for the compiler.
+        """
+        self._programs.on_wait = on_wait
+        with self._storage.database.read_transaction():
+            position = self._storage.search_position()
+        capacity = position.capacity or self._first_capacity
+        if limit > len(self._initial_points()):
+            self._programs.prepare(capacity)
+        if position.points > capacity // 2 and limit > capacity:
+            self._programs.prepare(2 * capacity)
+
     def _ask(self, lease: float, limit: float) -> TrialRecord | None:
         if self._storage.trial_count() >= limit:
             return None
-        position, state = self._updated_state()
-        key = ask_key(self._run_key, jnp.asarray(position.asks))
-        compiled = self._compiled(position.capacity)
-        x, state, info = compiled.ask(key, state)
-        trials = self._new_trials(
-            np.asarray(x), jax.device_get(info), position.observed
-        )
+        position, x, info, state, leaves = self._initial_step() or self._model_step()
+        trials = self._new_trials(x, info, position.observed)
         new_position = position._replace(
             asks=position.asks + 1, points=position.points + len(trials)
         )
-        leaves = leaf_bytes(compiled.persistent, state)
         with self._storage.database.write_transaction():
             stored_position = self._storage.search_position()
             if stored_position.asks != position.asks:
@@ -131,8 +157,47 @@ class SearchStepper:
         self._position = new_position
         self._state = state
         self._stored = leaves
-        self._infos.append(jax.device_get(info))
+        self._infos.append(info)
         return record
+
+    def _initial_step(self) -> "_Step | None":
+        """Return a step to initial points that needs no state, or None.
+
+        A later step computes the state from these asks and the values since then. Trials that the
+        user enqueued count as initial points; with their values, the state is needed.
+        """
+        with self._storage.database.read_transaction():
+            position = self._storage.search_position()
+            if position.capacity:
+                return None
+            self._check(position)
+            finished = self._storage.finished_after(0)
+        points = self._initial_points()[position.points :]
+        batch = getattr(self.search, "batch", 1)
+        if len(points) < batch or any(trial.enqueued for trial in finished):
+            return None
+        info = jax.device_get(ask_info(jnp.asarray(points), random=True))
+        return _Step(position, points[:batch], info, None, {})
+
+    def _model_step(self) -> "_Step":
+        """Return a step by an ask of the search."""
+        position, state = self._updated_state()
+        compiled = self._programs(position.capacity)
+        x, state, info = compiled.ask(self._ask_key(position.asks), state)
+        leaves = leaf_bytes(compiled.persistent, state)
+        return _Step(position, np.asarray(x), jax.device_get(info), state, leaves)
+
+    def _initial_points(self) -> np.ndarray:
+        """Return the points (k, d) of the first asks, which depend on no value."""
+        if self._design is None:
+            points = initial_points(self.search, self._init_key)
+            no_points = np.zeros((0, self.search.space.dim))
+            self._design = no_points if points is None else np.asarray(points)
+        return self._design
+
+    def _ask_key(self, asks: int) -> PRNGKeyArray:
+        key: PRNGKeyArray = ask_key(self._run_key, jnp.asarray(asks))
+        return key
 
     def warn_about_model(self) -> None:
         """Issue a `ModelWarning` if the model often failed since the last call."""
@@ -150,11 +215,11 @@ class SearchStepper:
             state = self._state
         points = position.points + sum(trial.enqueued for trial in finished)
         capacity = position.capacity or self._first_capacity
-        while capacity < points + self._compiled(capacity).batch_size:
+        while capacity < points + self._programs(capacity).batch_size:
             capacity *= 2
-        compiled = self._compiled(capacity)
+        compiled = self._programs(capacity)
         if state is None:
-            state = compiled.init(self._init_key)
+            state = self._initial_state(compiled, position.asks, finished)
         elif capacity != position.capacity:
             state = self._grown(state, position.capacity, capacity)
         for trial in finished:
@@ -162,9 +227,24 @@ class SearchStepper:
         observed = position.observed + len(finished)
         return SearchPosition(position.asks, observed, capacity, points), state
 
+    def _initial_state(
+        self, compiled: CompiledSearch, asks: int, finished: Sequence[FinishedTrial]
+    ) -> State:
+        """Return the state after asks for initial points."""
+        design = self._initial_points()
+        if asks and not all(
+            trial.enqueued or (trial.u == design).all(axis=1).any()
+            for trial in finished
+        ):
+            raise StudyError(OTHER_SEARCH)
+        state = compiled.init(self._init_key)
+        for i in range(asks):
+            _, state, _ = compiled.ask(self._ask_key(i), state)
+        return state
+
     def _grown(self, state: State, old_capacity: int, capacity: int) -> State:
         """Return a state with a larger capacity and the same content."""
-        fresh = self._compiled(capacity).init(self._init_key)
+        fresh = self._programs(capacity).init(self._init_key)
         old = jax.tree.unflatten(state_structure(self.search, old_capacity), state)
         new = jax.tree.unflatten(state_structure(self.search, capacity), fresh)
         return tuple(jax.tree.leaves(self.search.grow(old, new)))
@@ -172,8 +252,8 @@ class SearchStepper:
     def _load(self, position: SearchPosition) -> None:
         self._check(position)
         stored = self._storage.search_state()
-        if position.asks:
-            compiled = self._compiled(position.capacity)
+        if position.capacity:
+            compiled = self._programs(position.capacity)
             self._state = restore_state(compiled, self._init_key, stored)
         else:
             self._state = None
@@ -189,18 +269,13 @@ class SearchStepper:
             not position.asks <= position.points <= self._storage.trial_count()
             or position.observed > self._storage.finished_count()
             or position.capacity > largest
-            or (position.capacity > 0) != (position.asks > 0)
+            or (position.capacity and not position.asks)
+            or (not position.capacity and position.points > len(self._initial_points()))
         ):
             raise StudyError(
                 f"{self._storage.database.path}: the table 'search' holds {position}, which "
                 "does not fit the trials; the file is damaged: restore a backup"
             )
-
-    def _compiled(self, capacity: int) -> CompiledSearch:
-        if capacity not in self._programs:
-            compiled = compile_search(self.search, capacity, self._name)
-            self._programs[capacity] = compiled
-        return self._programs[capacity]
 
     def _observation(self, trial: FinishedTrial) -> Observation:
         ok = trial.value is not None
@@ -258,58 +333,3 @@ def describe_ask(info: AskInfo) -> dict[str, Any]:
     if not math.isfinite(words["acquisition"]):
         words["acquisition"] = None
     return words
-
-
-def leaf_bytes(persistent: tuple[bool, ...], state: State) -> dict[int, np.ndarray]:
-    """Return views of the persistent leaves as bytes, (k,), by their position."""
-    leaves = zip(persistent, state, strict=True)
-    return {
-        i: np.asarray(leaf).reshape(-1).view(np.uint8)
-        for i, (is_persistent, leaf) in enumerate(leaves)
-        if is_persistent
-    }
-
-
-def changed_chunks(
-    new: Mapping[int, np.ndarray], old: Mapping[int, np.ndarray]
-) -> list[tuple[int, int, bytes]]:
-    """Return the chunks (leaf, chunk, content) of new leaves that differ from the old ones."""
-    chunks = []
-    for leaf, content in new.items():
-        for chunk in _differing_chunks(content, old.get(leaf)):
-            start = chunk * CHUNK_SIZE
-            chunks.append((leaf, chunk, content[start : start + CHUNK_SIZE].tobytes()))
-    return chunks
-
-
-def _differing_chunks(new: np.ndarray, old: np.ndarray | None) -> list[int]:
-    if old is None or len(old) != len(new):
-        return list(range(max(1, -(-len(new) // CHUNK_SIZE))))
-    # Compare eight bytes at once where they fit.
-    dtype = np.dtype(np.uint64 if len(new) % 8 == 0 else np.uint8)
-    positions = np.flatnonzero(new.view(dtype) != old.view(dtype))
-    chunks: list[int] = np.unique(positions * dtype.itemsize // CHUNK_SIZE).tolist()
-    return chunks
-
-
-def restore_state(
-    compiled: CompiledSearch, init_key: PRNGKeyArray, stored: Mapping[int, bytes]
-) -> State:
-    """Restore a state from its stored leaves; the others do not affect later points."""
-    leaves = compiled.init(init_key)
-    expected = {
-        i: leaf.nbytes
-        for i, (leaf, kept) in enumerate(zip(leaves, compiled.persistent, strict=True))
-        if kept
-    }
-    if expected != {i: len(content) for i, content in stored.items()}:
-        raise StudyError(
-            "the study was created with another search; pass that search as search=, with the same "
-            "settings"
-        )
-    return tuple(
-        jnp.asarray(np.frombuffer(stored[i], leaf.dtype).reshape(leaf.shape))
-        if compiled.persistent[i]
-        else leaf
-        for i, leaf in enumerate(leaves)
-    )

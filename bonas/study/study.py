@@ -15,7 +15,7 @@ from bonas.study.database import Database, StudyError
 from bonas.study.executors import check_not_importing
 from bonas.study.importance import importance_of_trials
 from bonas.study.noise_checks import check_noise
-from bonas.study.optimize import optimize, show_progress
+from bonas.study.optimize import COMPILING, optimize, show_progress
 from bonas.study.records import (
     Callback,
     NewTrial,
@@ -158,10 +158,9 @@ class Study:
     def _get_stepper(self) -> SearchStepper:
         self._check_can_continue()
         check_can_ask(self.path, self._settings, self.space, self._search)
-        if self._stepper is None:
-            self._stepper = make_stepper(
-                self._search, self.space, self._storage, self._settings
-            )
+        self._stepper = self._stepper or make_stepper(
+            self._search, self.space, self._storage, self._settings
+        )
         return self._stepper
 
     def _check_can_continue(self) -> None:
@@ -275,6 +274,7 @@ class Study:
                 executor=executor,
                 workers=workers,
                 callbacks=callbacks,
+                on_wait=lambda: update(self._storage.finished_count(), COMPILING),
                 **limits,
             )
 

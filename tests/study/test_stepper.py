@@ -16,13 +16,12 @@ from bonas.study.compiled_search import (
     compile_search,
     state_structure,
 )
-from bonas.study.stepper import (
+from bonas.study.stepper import ask_key, run_keys
+from bonas.study.stored_state import (
     CHUNK_SIZE,
-    ask_key,
     changed_chunks,
     leaf_bytes,
     restore_state,
-    run_keys,
 )
 
 SPACE = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0))
