@@ -80,7 +80,9 @@ def minimize(
             for _ in range(trials // stepped.batch):
                 points, info = stepped.ask(lambda: show(", compiling the model"))
                 for x in points:
-                    evaluation = _evaluate(objective, space.decode(x), info, catch)
+                    config = space.decode(x)
+                    stepped.prepare()
+                    evaluation = _evaluate(objective, config, info, catch)
                     evaluations.append(evaluation)
                     stepped.tell(_observation(chosen, x, evaluation, sign))
                     show()

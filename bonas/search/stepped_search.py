@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.search.batches import check_points, points_per_ask
@@ -48,8 +49,8 @@ class SteppedSearch:
         self._state: Any = None  # until it is needed
         self._told: list[Observation] = []  # observations that the state lacks
         self._compilation: Future[None] | None = None
-        self._design = initial_points(search, init_key)
-        if self._design is None:
+        self._design = np.asarray(initial_points(search, init_key))
+        if not len(self._design):
             self._state = self._init(init_key, evaluations)
         self.batch = points_per_ask(search, self._state, evaluations)
 
@@ -61,8 +62,10 @@ class SteppedSearch:
         Args:
             on_wait: Called before waiting for the compiler.
         """
-        points = self._next_initial_points()
-        if points is not None:
+        end = (self._asks + 1) * self.batch
+        points: Any
+        if self._state is None and end <= len(self._design):
+            points = self._design[end - self.batch : end]
             info = ask_info(points, random=True)
         else:
             if self._compilation is None or not self._compilation.done():
@@ -72,6 +75,17 @@ class SteppedSearch:
             check_points(points, self.batch)
         self._asks += 1
         return points, info
+
+    def prepare(self) -> None:
+        """Start to compile the model in a thread if later asks need it.
+
+        If that was done before and failed, raise the error.
+        """
+        is_needed = self._state is None and self._evaluations > len(self._design)
+        if self._compilation is None and is_needed:
+            self._compilation = in_background(self._compile)
+        elif self._compilation is not None and self._compilation.done():
+            self._finish_compilation()
 
     def tell(self, observation: Observation) -> None:
         """Add an observation."""
@@ -95,17 +109,6 @@ class SteppedSearch:
 
     def _key(self, ask: int) -> PRNGKeyArray:
         return jax.random.split(jax.random.fold_in(self._run_key, ask))[0]
-
-    def _next_initial_points(self) -> Float[Array, "q d"] | None:
-        """Return the points of the next ask if all of them are initial points, else None."""
-        end = (self._asks + 1) * self.batch
-        if self._state is not None or self._design is None or end > len(self._design):
-            return None
-        if self._compilation is None and self._evaluations > len(self._design):
-            self._compilation = in_background(self._compile)
-        elif self._compilation is not None and self._compilation.done():
-            self._finish_compilation()  # raises an error of the model as soon as it is known
-        return self._design[end - self.batch : end]
 
     def _compile(self) -> None:
         """Compile the functions of the search by calling each once."""
@@ -133,12 +136,10 @@ class SteppedSearch:
         return sequential_ask(ask_one, key, state, batch=self.batch)
 
 
-def initial_points(
-    search: Search, init_key: PRNGKeyArray
-) -> Float[Array, "k d"] | None:
-    """Return the first points of a search if they depend on no value, else None."""
+def initial_points(search: Search, init_key: PRNGKeyArray) -> Float[Array, "k d"]:
+    """Return the first points of a search that depend on no value; none if all may."""
     if type(search) is not Bayes:
-        return None
+        return jnp.zeros((0, search.space.dim))
     # XLA drops the rest of the state, so that this compiles within a fraction of a second.
     points: Array = jax.jit(lambda key: search.init(key, 1).design)(init_key)
     return points

@@ -190,9 +190,7 @@ class SearchStepper:
     def _initial_points(self) -> np.ndarray:
         """Return the points (k, d) of the first asks, which depend on no value."""
         if self._design is None:
-            points = initial_points(self.search, self._init_key)
-            no_points = np.zeros((0, self.search.space.dim))
-            self._design = no_points if points is None else np.asarray(points)
+            self._design = np.asarray(initial_points(self.search, self._init_key))
         return self._design
 
     def _ask_key(self, asks: int) -> PRNGKeyArray:

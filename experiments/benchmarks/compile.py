@@ -45,11 +45,19 @@ class Config:
     trials: int = 8  # the first five are initial points
     tables: int = 3  # tables of one shape, one call of run_many each
     steps: int = 20  # evaluations in each of these calls
+    # products of matrices in one evaluation of an objective, for about 0.05 s and 0.5 s
+    lengths: tuple[int, ...] = (40, 400)
     seeds: int = 3  # processes for each start; the median is reported
 
 
 SMOKE = Config(
-    spaces=("2 floats",), capacities=(16,), trials=6, tables=2, steps=6, seeds=1
+    spaces=("2 floats",),
+    capacities=(16,),
+    trials=6,
+    tables=2,
+    steps=6,
+    lengths=(4,),
+    seeds=1,
 )
 
 
@@ -108,7 +116,7 @@ def start(runner: str, space: str, trials: int) -> dict[str, float]:
     return {"first": times[0] - begin, "model": times[5] - begin, "cpu": cpu}
 
 
-def slowdown() -> dict[str, float]:
+def slowdown(length: int) -> dict[str, float]:
     """Measure an objective in JAX while the model is compiled, and without."""
     x = jax.random.normal(jax.random.key(0), (512, 512), jnp.float32)
 
@@ -117,7 +125,7 @@ def slowdown() -> dict[str, float]:
         def step(w: jax.Array, _: None) -> tuple[jax.Array, None]:
             return jnp.tanh(x @ w) * (1.0 - rate), None
 
-        return jax.lax.scan(step, x, length=40)[0].sum()
+        return jax.lax.scan(step, x, length=length)[0].sum()
 
     def objective(config: dict[str, Any]) -> float:
         return float(train(jnp.float32(config["x0"])))
@@ -223,7 +231,7 @@ def measure_all(config: Config) -> dict[str, Any]:
                 row = {name: median(one[name] for one in each) for name in each[0]}
                 found["starts"].append({"runner": runner, "cache": kind, **row})
         bar.update(task, description="slowdown")
-        found["slowdown"] = measure("slowdown", None)
+        found["slowdown"] = [measure("slowdown", None, n) for n in config.lengths]
         bar.advance(task)
         found["tables"] = measure("many_tables", None, config.tables, config.steps)
         bar.advance(task)
@@ -254,11 +262,12 @@ def show(found: dict[str, Any]) -> None:
         seconds = (f"{row[name]:.2f}" for name in ("first", "model", "cpu"))
         table.add_row(row["runner"], row["cache"], *seconds)
     console.print(table)
-    slow = found["slowdown"]
-    ratio = slow["compiling"] / slow["alone"]
-    console.print(
-        f"An objective in JAX takes {ratio:.2f} times as long while the model is compiled."
-    )
+    for row in found["slowdown"]:
+        ratio = row["compiling"] / row["alone"]
+        console.print(
+            f"An objective in JAX of {row['alone']:.2f} s takes {ratio:.2f} times as long while "
+            "the model is compiled."
+        )
     for name, seconds in found["tables"].items():
         calls = ", ".join(f"{one:.2f}" for one in seconds)
         console.print(f"Calls of run_many, the table as {name}: {calls} CPU s")

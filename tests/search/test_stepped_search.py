@@ -47,6 +47,7 @@ def stepped_loop(search, asks, evaluations):
     found = []
     for _ in range(asks):
         points, info = stepped.ask()
+        stepped.prepare()
         for x in points:
             stepped.tell(told(x, len(found)))
             found.append((x, info))
@@ -119,6 +120,7 @@ def test_an_ask_that_waits_for_the_compiler_says_so(compiler):
     for i in range(6):
         compiler.set() if i == 5 else None
         points, _ = stepped.ask(lambda i=i: waits.append(i))
+        stepped.prepare()
         stepped.tell(told(points[0], i))
     assert waits == [5]
 
