@@ -149,6 +149,7 @@ def test_thompson_sampling_picks_a_point_as_often_as_it_is_the_best():
         (
             "model_state",
             "fantasy_state",
+            "finite",
             "best",
             "data",
             "pending",

@@ -109,6 +109,6 @@ def test_equal_records_are_equal_and_others_refused():
     assert model_record(search()) == model_record(search())
     with pytest.raises(ValueError, match="RandomSearch, which has no model"):
         model_record(random(SPACE))
-    with pytest.raises(ValueError, match="expected direction"):
+    with pytest.raises(ValueError, match="direction must be"):
         model_record(search(), direction="up")
     assert surrogates.hyperparameters(surrogates.ensemble(), None) == {}
