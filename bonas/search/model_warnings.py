@@ -12,13 +12,12 @@ from bonas.search.search import FALLBACKS, AskInfo
 # Positions in FALLBACKS of the problems of a model; the others are problems of the objective.
 _MODEL_FALLBACKS = tuple(range(2, len(FALLBACKS)))
 # Shares of the asks with a model above which a run ends with a warning. Short fits of a healthy
-# model often stop before the optimum: on Branin 18 % of those of the first 20 steps, and 28 % of
-# those of 40 steps, because late points are close together.
+# model often stop before the optimum, so that only a model that hardly ever converges counts.
 _MAX_FALLBACKS = 0.05
 _MAX_FLAT = 0.25
 _MAX_UNCONVERGED = 0.95
-# Asks with a model from which fits that do not converge count. The first two fits start far from
-# the optimum, and 70 % of them do not converge on Branin, so that few asks say nothing.
+# Asks with a model from which fits that do not converge count. The first fits start far from the
+# optimum and often do not converge, so that few asks say nothing.
 _MIN_ASKS = 10
 
 
