@@ -68,7 +68,11 @@ class SteppedSearch:
             points = self._design[end - self.batch : end]
             info = ask_info(points, random=True)
         else:
-            if self._compilation is None or not self._compilation.done():
+            if self._compilation is None:
+                must_wait = self._asks == 0
+            else:
+                must_wait = not self._compilation.done()
+            if must_wait:
                 on_wait()
             self._finish_compilation()
             points, self._state, info = self._ask(self._key(self._asks), self.state)

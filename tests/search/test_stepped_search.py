@@ -125,6 +125,15 @@ def test_an_ask_that_waits_for_the_compiler_says_so(compiler):
     assert waits == [5]
 
 
+def test_searches_without_initial_points_wait_for_the_compiler_once():
+    stepped = SteppedSearch(random(FLAT), INIT, RUN, 3)
+    waits = []
+    for i in range(3):
+        points, _ = stepped.ask(lambda i=i: waits.append(i))
+        stepped.tell(told(points[0], i))
+    assert waits == [0]
+
+
 def test_an_interrupt_does_not_wait_for_the_compiler(compiler):
     def loss(config):
         if loss.calls == 2:
