@@ -26,6 +26,7 @@ from bonas.search import (
 from bonas.spaces import Space
 from bonas.study.compiled_search import (
     CompiledSearch,
+    SearchPrograms,
     State,
     state_structure,
 )
@@ -37,7 +38,6 @@ from bonas.study.records import (
     SearchPosition,
     TrialRecord,
 )
-from bonas.study.search_programs import SearchPrograms
 from bonas.study.serialize import config_to_json, is_restorable
 from bonas.study.storage import Storage
 from bonas.study.stored_state import (
