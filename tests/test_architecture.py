@@ -60,8 +60,6 @@ CORE = (
     "gp/kernel",
     "gp/default_kernels",
     "gp/conditional_kernels",
-    "gp/one_hot_columns",
-    "gp/mean",
     "gp/exact",
     "gp/hyperparameters",
     "acquire/acquisition",
@@ -85,7 +83,7 @@ SPEED = (
     "extreme_values",
     "fast_trigonometry",
     "gaussian_density",
-    "gp/centered_priors",
+    "gp/starting_point",
     "half_capacity",
 )
 # How objectives and the noise may be written, arguments are checked, runs be started and histories
@@ -93,7 +91,6 @@ SPEED = (
 INTERFACE = (
     "gp/noise_settings",
     "static_settings",
-    "gp/missing_parameters",
     "acquire/argument_checks",
     "search/checks",
     "search/objectives",

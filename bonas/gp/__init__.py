@@ -1,7 +1,6 @@
 """Gaussian processes: kernels, means, exact regression and the posterior of hyperparameters."""
 
 from bonas.gp import additive_kernels as additive_kernels
-from bonas.gp import centered_priors as centered_priors
 from bonas.gp import priors as priors
 from bonas.gp import starting_point as starting_point
 from bonas.gp.additive_kernels import additive as additive
@@ -19,11 +18,13 @@ from bonas.gp.constant_means import wilton as wilton
 from bonas.gp.default_kernels import blend as blend
 from bonas.gp.default_kernels import matern52 as matern52
 from bonas.gp.default_kernels import matern52_profile as matern52_profile
+from bonas.gp.exact import Mean as Mean
 from bonas.gp.exact import Posterior as Posterior
 from bonas.gp.exact import Prediction as Prediction
 from bonas.gp.exact import condition as condition
 from bonas.gp.exact import log_evidence as log_evidence
 from bonas.gp.exact import predict as predict
+from bonas.gp.exact import zero as zero
 from bonas.gp.hyperparameters import condition_all as condition_all
 from bonas.gp.hyperparameters import hyperposterior as hyperposterior
 from bonas.gp.hyperparameters import hyperprior as hyperprior
@@ -33,6 +34,9 @@ from bonas.gp.joint_predictions import sample as sample
 from bonas.gp.kernel import Kernel as Kernel
 from bonas.gp.kernel import Params as Params
 from bonas.gp.kernel import gram as gram
+from bonas.gp.kernel import indicator_of as indicator_of
+from bonas.gp.kernel import one_hot as one_hot
+from bonas.gp.kernel import with_categories as with_categories
 from bonas.gp.linear_kernels import affine_features as affine_features
 from bonas.gp.linear_kernels import basis as basis
 from bonas.gp.linear_kernels import linear as linear
@@ -41,14 +45,9 @@ from bonas.gp.linear_kernels import quadratic_features as quadratic_features
 from bonas.gp.linear_kernels import spherical_linear as spherical_linear
 from bonas.gp.masked_kernels import blocks as blocks
 from bonas.gp.masked_kernels import masked as masked
-from bonas.gp.mean import Mean as Mean
-from bonas.gp.mean import zero as zero
 from bonas.gp.noise_settings import Noise as Noise
 from bonas.gp.noise_settings import check_noise as check_noise
 from bonas.gp.noise_settings import resolve_noise as resolve_noise
-from bonas.gp.one_hot_columns import indicator_of as indicator_of
-from bonas.gp.one_hot_columns import one_hot as one_hot
-from bonas.gp.one_hot_columns import with_categories as with_categories
 from bonas.gp.saas_kernel import (
     inverse_squared_lengthscales as inverse_squared_lengthscales,
 )

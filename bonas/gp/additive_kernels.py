@@ -21,8 +21,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 from bonas.gp.composite_kernels import CompositeKernel
 from bonas.gp.default_kernels import matern52
 from bonas.gp.exact import Posterior, Prediction, nonnegative_variance
-from bonas.gp.kernel import Kernel, Params, check_kernel, gram
-from bonas.gp.one_hot_columns import one_hot
+from bonas.gp.kernel import Kernel, Params, check_kernel, gram, one_hot
 from bonas.gp.tied_parameters import Groups, expand_prior, one_hot_groups
 from bonas.infer import is_distribution
 from bonas.linalg import safe_sqrt, solve_lower

@@ -7,8 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Array
 
-from bonas.gp.kernel import Kernel, Params, check_kernel, check_points, gram
-from bonas.gp.one_hot_columns import with_categories
+from bonas.gp.kernel import (
+    Kernel,
+    Params,
+    check_kernel,
+    check_points,
+    gram,
+    with_categories,
+)
 
 
 class CompositeKernel(Kernel):

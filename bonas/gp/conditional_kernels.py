@@ -31,8 +31,16 @@ from bonas.gp.active_functions import (
     resolve_function,
 )
 from bonas.gp.default_kernels import matern52
-from bonas.gp.kernel import Kernel, Params, Prior, check_kernel, check_prior, gram
-from bonas.gp.one_hot_columns import check_width, indicator_of
+from bonas.gp.kernel import (
+    Kernel,
+    Params,
+    Prior,
+    check_kernel,
+    check_prior,
+    check_width,
+    gram,
+    indicator_of,
+)
 from bonas.spaces import Space
 
 Active: TypeAlias = Space | ActiveFunction

@@ -7,8 +7,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 
 from bonas.data import Dataset
+from bonas.gp.exact import Mean
 from bonas.gp.kernel import Params
-from bonas.gp.mean import Mean
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ Arrays have a fixed capacity, and rows outside the mask have no effect, so data 
 recompiling. Noise is a variance. Predictions are of the latent function, without noise.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -16,13 +18,13 @@ from bonas.gaussian_density import log_gaussian
 from bonas.gp.kernel import (
     Kernel,
     Params,
+    as_prior,
     check_kernel,
     check_params,
     check_points,
     gram,
     variances,
 )
-from bonas.gp.mean import Mean, check_mean, zero
 from bonas.linalg import (
     factorize,
     mask_covariance,
@@ -34,6 +36,43 @@ from bonas.linalg import (
 # A posterior variance is a difference of numbers as large as the prior variance. Its rounding error
 # is at most this many units of rounding of the prior variance.
 _ROUNDING = 16.0
+
+
+def _no_parameters(d: int) -> Params:
+    return {}
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Mean:
+    """A prior mean, which is static: it may be passed to any jitted function.
+
+    Attributes:
+        value: Function (params, data, x (d,)) -> (), for cleaned data and one point x.
+        prior: Function from d to {name: NumPyro distribution}, or a dict; empty by default.
+    """
+
+    value: Callable[[Params, Dataset, Array], Array]
+    prior: Any = _no_parameters
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", as_prior(self.prior))
+
+
+def check_mean(mean: Any) -> None:
+    """Raise a ValueError unless the argument is a mean."""
+    if not isinstance(mean, Mean):
+        raise ValueError(
+            f"expected a mean, such as gp.zero or gp.constant(0.5); got {mean!r}"
+        )
+
+
+def _zero(params: Params, data: Dataset, x: Array) -> Array:
+    return jnp.zeros((), x.dtype)
+
+
+# Zero everywhere, for standardized values (Twist, Section 3.5).
+zero = Mean(_zero)
 
 
 class Posterior(NamedTuple):

@@ -7,12 +7,18 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from bonas.data import Dataset
-from bonas.gp.centered_priors import has_centered_leaf
-from bonas.gp.exact import Posterior, check_data, condition, log_evidence
+from bonas.gp.exact import (
+    Mean,
+    Posterior,
+    check_data,
+    check_mean,
+    condition,
+    log_evidence,
+    zero,
+)
 from bonas.gp.kernel import Kernel, Params, check_kernel
-from bonas.gp.mean import Mean, check_mean, zero
 from bonas.gp.noise_settings import Noise, resolve_noise
-from bonas.gp.starting_point import leave_saddle
+from bonas.gp.starting_point import has_centered_leaf, leave_saddle
 from bonas.infer import Target, Tree, is_distribution, target
 
 

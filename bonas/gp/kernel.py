@@ -1,10 +1,11 @@
-"""The interface of kernels, and kernels made of functions.
+"""The interface of kernels, kernels made of functions, and one-hot encoded columns.
 
 A kernel is a covariance function of two points, with a prior over its parameters; `gram` applies it
 to all pairs by `vmap`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-
-from bonas.gp.missing_parameters import explain_missing
 
 Params = dict[str, Any]  # names to arrays, or to the Params of a part
 Prior = Callable[[int], Params]  # number of columns -> {name: NumPyro distribution}
@@ -57,8 +56,6 @@ class Kernel:
 
     def with_categories(self, categories: tuple[int, ...]) -> "Kernel":
         """Return the kernel for points with these options per column; see `gp.with_categories`."""
-        from bonas.gp.one_hot_columns import one_hot
-
         if self.categories is not None:
             raise ValueError(
                 f"the space has categories {categories}, but the kernel was made for "
@@ -130,6 +127,22 @@ def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "
         )
 
 
+@contextmanager
+def explain_missing(names: Iterable[str]) -> Iterator[None]:
+    """Raise a ValueError in place of the KeyError of a kernel that reads a missing parameter.
+
+    Args:
+        names: The parameters of the prior.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(
+            f"the kernel needs the parameter {error}, but its prior has {', '.join(names)}: "
+            "add a distribution for it to the prior"
+        ) from error
+
+
 def variances(
     kernel: Kernel, params: Params, x: Float[Array, "m d"]
 ) -> Float[Array, " m"]:
@@ -196,3 +209,75 @@ def _compare(where: str, expected: Any, given: Any) -> None:
         )
     for name, part in expected.items():
         _compare(f"{where} parameter {name!r}", part, given[name])
+
+
+# Columns whose values have no order
+
+
+@dataclass(frozen=True)
+class OneHot(Kernel):
+    """A kernel of numbers on one-hot encoded Choice columns."""
+
+    kernel: Kernel
+    categories: tuple[int, ...] = ()
+
+    def prior(self, d: int) -> Params:
+        check_width(self.categories, d)
+        return self.kernel.prior(sum(max(m, 1) for m in self.categories))
+
+    def value(self, params: Params, a: Array, b: Array) -> Array:
+        return self.kernel.value(params, self._encode(a), self._encode(b))
+
+    def gram(self, params: Params, a: Array, b: Array) -> Array:
+        rows = jax.vmap(self._encode)
+        return gram(self.kernel, params, rows(a), rows(b))
+
+    def _encode(self, x: Array) -> Array:
+        check_width(self.categories, len(x))
+        columns = [
+            indicator_of(x[i], m) / 2**0.5 if m else x[i : i + 1]
+            for i, m in enumerate(self.categories)
+        ]
+        return jnp.concatenate(columns)
+
+
+def one_hot(categories: Sequence[int], kernel: Kernel) -> Kernel:
+    """Create a kernel that one-hot encodes Choice columns for a kernel of numbers.
+
+    An option is one coordinate per option, 1/√2 or 0, so that different options are at distance 1
+    and have no order. The kernel's per-column parameters have one entry for each number and one
+    for each option.
+    """
+    check_kernel(kernel)
+    if kernel.categories is not None:
+        raise ValueError(
+            "this kernel supports Choice columns; pass categories= to it instead of using one_hot"
+        )
+    return OneHot(kernel, tuple(categories))
+
+
+def with_categories(kernel: Kernel, categories: Sequence[int]) -> Kernel:
+    """Return the kernel for a space with these `space.categories`, so that options have no order.
+
+    A kernel with the same categories is returned unchanged, and one that requires the encoding by
+    `Kernel.one_hot`, as built-in kernels of numbers do, is wrapped in `one_hot`. A kernel made for
+    other categories, such as ``gp.arc(space.active)`` without ``categories=space.categories``, is
+    an error.
+    """
+    categories = tuple(categories)
+    if not any(categories) or kernel.categories == categories:
+        return kernel
+    return kernel.with_categories(categories)
+
+
+def indicator_of(x: Array, m: int) -> Array:
+    """Return the unit vector (m,) of the option that the column value x encodes."""
+    return (jnp.round(x * (m - 1)).astype(int) == jnp.arange(m)).astype(x.dtype)
+
+
+def check_width(categories: tuple[int, ...], d: int) -> None:
+    """Raise a ValueError unless points and categories have the same number of columns."""
+    if categories and d != len(categories):
+        raise ValueError(
+            f"expected points of {len(categories)} columns, as in categories; got {d}"
+        )

@@ -21,8 +21,7 @@ from bonas.gp.conditional_kernels import (
     resolve_active,
 )
 from bonas.gp.default_kernels import matern52
-from bonas.gp.kernel import Kernel, Params, check_kernel, gram
-from bonas.gp.one_hot_columns import with_categories
+from bonas.gp.kernel import Kernel, Params, check_kernel, gram, with_categories
 from bonas.spaces import Space
 
 _PATTERN = (

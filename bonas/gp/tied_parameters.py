@@ -10,8 +10,7 @@ from jaxtyping import Array
 from numpyro.distributions import Distribution, ExpandedDistribution
 
 from bonas.gp.composite_kernels import CompositeKernel
-from bonas.gp.kernel import Kernel, Params, check_kernel, check_points, gram
-from bonas.gp.one_hot_columns import one_hot
+from bonas.gp.kernel import Kernel, Params, check_kernel, check_points, gram, one_hot
 from bonas.infer import is_distribution
 
 # Columns by group.

@@ -21,8 +21,7 @@ from bonas.gp.additive_kernels import (
     grouped,
     regroup,
 )
-from bonas.gp.centered_priors import has_centered_leaf
-from bonas.gp.starting_point import leave_saddle
+from bonas.gp.starting_point import has_centered_leaf, leave_saddle
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, target
 from bonas.spaces import Space, TableSpace

@@ -156,13 +156,13 @@ def test_other_models_start_at_a_draw_too():
     ],
 )
 def test_gradients_are_computed_for_priors_around_zero(prior, needed):
-    assert gp.centered_priors.has_centered_leaf({"a": {"b": prior}}) == needed
+    assert gp.starting_point.has_centered_leaf({"a": {"b": prior}}) == needed
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_default_priors_need_a_gradient_only_if_they_have_unbounded_numbers(name):
     prior = gp.hyperprior(KERNELS[name], SPACE.dim)
-    needed = gp.centered_priors.has_centered_leaf(prior)
+    needed = gp.starting_point.has_centered_leaf(prior)
     assert needed == any(part in name for part in ("linear", "nested", "box", "add"))
 
 
