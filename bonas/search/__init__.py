@@ -11,6 +11,8 @@ from bonas.search.checks import check_space as check_space
 from bonas.search.compiled_runs import ProgramCache as ProgramCache
 from bonas.search.history import History as History
 from bonas.search.host_loop import check_seed as check_seed
+from bonas.search.host_loop import in_background as in_background
+from bonas.search.host_loop import initial_points as initial_points
 from bonas.search.host_loop import make_observation as make_observation
 from bonas.search.host_loop import minimize as minimize
 from bonas.search.model_records import model_record as model_record
@@ -45,6 +47,4 @@ from bonas.search.search import Observation as Observation
 from bonas.search.search import Search as Search
 from bonas.search.search import ask_info as ask_info
 from bonas.search.search import merge_infos as merge_infos
-from bonas.search.stepped_search import in_background as in_background
-from bonas.search.stepped_search import initial_points as initial_points
 from bonas.search.trust_region import turbo as turbo
