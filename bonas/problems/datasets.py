@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bonas.configuration import user_cache
-from bonas.problems import uci
 from bonas.problems.download import Check, fetch, has_sha256
 from bonas.problems.examples import Examples as Examples
 from bonas.problems.examples import Scaling as Scaling
@@ -28,6 +27,9 @@ from bonas.problems.examples import unscale as unscale
 from bonas.problems.npz_files import load_npz
 from bonas.problems.npz_files import read_npz as read_npz
 from bonas.problems.uci import UCI as UCI
+from bonas.problems.uci import check as check_uci
+from bonas.problems.uci import read as read_uci
+from bonas.problems.uci import url as uci_url
 
 FOLDER_VARIABLE = "BONAS_DATA"
 # Data sets that are part of scikit-learn.
@@ -190,11 +192,11 @@ def _load_uci(name: str, download: bool, progress: bool) -> Examples:
     if path := find(f"uci/{name}.npz"):
         examples = read_npz(path)
     else:
-        url = uci.url(name)
+        url = uci_url(name)
         home = f"{url} (or make uci/{name}.npz with arrays X, y from {UCI[name].home})"
-        source = Source(f"uci/{name}.txt", home, url, check=uci.check(name))
+        source = Source(f"uci/{name}.txt", home, url, check=check_uci(name))
         path = locate(source, download=download, progress=progress)
-        examples = uci.read(path, name)
+        examples = read_uci(path, name)
     if examples.x.shape != UCI[name].shape:
         raise ValueError(
             f"{path} does not contain the data set {name}: expected X of shape {UCI[name].shape}; "

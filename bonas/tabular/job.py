@@ -9,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bonas.curves import curve_search
 from bonas.search import Search, evolution, random
 from bonas.study import Study, StudyError
 from bonas.tabular.network_families import Family, make_family
@@ -104,6 +103,8 @@ def display_path(path: str) -> str:
 def make_search(job: Job, family: Family) -> Search | None:
     """Create the search of a job; None for the default of studies, Bayesian optimization."""
     if job.method == "curves":
+        from bonas.curves import curve_search  # no other method needs these models
+
         stage = len(family.checkpoints) // N_STAGES
         return curve_search(family.space, family.checkpoints[stage - 1 :: stage])
     if job.method == "random":
