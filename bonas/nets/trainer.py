@@ -15,9 +15,15 @@ import optax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from bonas.nets.epoch import FOR_MASK, FOR_START, Run, epoch_limit, train_epoch
+from bonas.nets.epoch import (
+    FOR_MASK,
+    FOR_START,
+    Run,
+    epoch_limit,
+    gradient_transformation,
+    train_epoch,
+)
 from bonas.nets.mlp import Params, apply, flatten, init, masks, unflatten
-from bonas.nets.optimizers import gradient_transformation
 from bonas.nets.settings import Examples, Hyperparameters, Settings, check
 from bonas.nets.shapes import Architecture, Shape, check_architecture
 

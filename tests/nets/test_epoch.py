@@ -9,8 +9,7 @@ from nets.small import check_descent, cut, line, same
 
 from bonas import nets
 from bonas.nets import mlp
-from bonas.nets.epoch import split_batches
-from bonas.nets.optimizers import dropout_factors
+from bonas.nets.epoch import dropout_factors, split_batches
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(10, 3)), RNG.normal(size=(10, 2))
