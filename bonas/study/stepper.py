@@ -38,14 +38,15 @@ from bonas.study.records import (
     SearchPosition,
     TrialRecord,
 )
-from bonas.study.serialize import config_to_json, is_restorable
-from bonas.study.storage import Storage
-from bonas.study.stored_state import (
+from bonas.study.serialize import (
     OTHER_SEARCH,
     changed_chunks,
+    config_to_json,
+    is_restorable,
     leaf_bytes,
     restore_state,
 )
+from bonas.study.storage import Storage
 from bonas.study.study_settings import DIRECTIONS
 
 FIRST_CAPACITY = 64  # points; doubled whenever the state is full

@@ -16,13 +16,13 @@ from bonas.study.compiled_search import (
     compile_search,
     state_structure,
 )
-from bonas.study.stepper import ask_key, run_keys
-from bonas.study.stored_state import (
+from bonas.study.serialize import (
     CHUNK_SIZE,
     changed_chunks,
     leaf_bytes,
     restore_state,
 )
+from bonas.study.stepper import ask_key, run_keys
 
 SPACE = bonas.Space(a=bonas.Float(0.0, 1.0), b=bonas.Float(0.0, 1.0))
 FINITE = bonas.Space(a=bonas.Int(0, 4), b=bonas.Choice("x", "y", "z"))
