@@ -87,6 +87,7 @@ _MODULES = (
     "linalg",
     "spaces",
     "static_settings",
+    "traced_settings",
     "xla_options",
 )
 # Public names by the package that exports them.

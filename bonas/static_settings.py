@@ -1,4 +1,4 @@
-"""Check settings that must be known before a program is compiled."""
+"""Check settings that must be known before a program is compiled, such as counts and names."""
 
 import operator
 from typing import Any
@@ -7,18 +7,25 @@ import jax
 
 
 def check_static(name: str, value: Any) -> None:
-    """Raise a TypeError if a value that determines shapes is traced."""
+    """Raise a TypeError if a value that determines the program, such as its shapes, is traced."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)):
         raise TypeError(
-            f"{name} must be static, because it determines shapes; pass it by closure or "
-            "static_argnames; got a tracer"
+            f"{name} must be static, because it determines the compiled program; pass a Python "
+            "value by closure or static_argnames; got a tracer"
         )
 
 
 def check_all_static(**values: Any) -> None:
-    """Raise a TypeError, with the name of the value, if one that determines shapes is traced."""
+    """Raise a TypeError, with the name of the value, if one that must be static is traced."""
     for name, value in values.items():
         check_static(name, value)
+
+
+def check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
+    """Raise an error, with the name of the argument, unless its value is one of the options."""
+    check_static(name, value)
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}; got {value!r}")
 
 
 def check_counts(**counts: Any) -> None:
@@ -30,6 +37,15 @@ def check_not_negative(**counts: Any) -> None:
     """Raise an error unless each count is an integer of at least 0, or None for a default."""
     given = {name: value for name, value in counts.items() if value is not None}
     _check_integers(given, 0)
+
+
+def check_growth(old: tuple[int, ...], new: tuple[int, ...]) -> None:
+    """Raise a ValueError if arrays of a state would have fewer entries than before."""
+    if len(old) != len(new) or any(a > b for a, b in zip(old, new, strict=True)):
+        raise ValueError(
+            "a state can only grow to a larger capacity of the same search; expected arrays of at "
+            f"least shape {old}; got {new}: use a larger capacity in search.init(key, capacity)"
+        )
 
 
 def check_chain(samples: Any, burn: Any, thin: Any) -> None:

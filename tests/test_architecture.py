@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 # From the lowest package to the highest: a package imports only from those before it.
 PACKAGES = (
     "static_settings",
+    "traced_settings",
     "xla_options",
     "configuration",
     "linalg",
@@ -91,11 +92,13 @@ SPEED = (
 INTERFACE = (
     "gp/noise_settings",
     "static_settings",
+    "traced_settings",
     "acquire/argument_checks",
     "search/checks",
     "search/objectives",
     "search/start_states",
     "search/history",
+    "search/large_constants",
     "search/model_warnings",
 )
 LONGEST_FILE = 350

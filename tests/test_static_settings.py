@@ -1,11 +1,16 @@
-"""Counts are positive integers, and no setting that determines shapes is traced."""
+"""Counts are positive integers, and no setting that determines the program is traced."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bonas.static_settings import check_counts, check_not_negative, check_static
+from bonas.static_settings import (
+    check_counts,
+    check_not_negative,
+    check_option,
+    check_static,
+)
 
 
 @pytest.mark.parametrize("count", [1, np.int32(7), np.array(3), jnp.array(3)])
@@ -30,8 +35,20 @@ def test_counts_that_are_not_negative_may_be_0_or_missing():
 
 
 def test_tracers_are_refused_by_name_also_inside_tuples():
-    words = r"must be static, because it determines shapes; .* got a tracer"
+    words = (
+        r"must be static, because it determines the compiled program; .* got a tracer"
+    )
     with pytest.raises(TypeError, match=f"^width {words}"):
         jax.eval_shape(lambda n: check_counts(width=n), 3)
     with pytest.raises(TypeError, match=f"^range {words}"):
         jax.eval_shape(lambda n: check_static("range", (0, n)), 3)
+
+
+def test_options_are_static_names():
+    check_option("color", "red", ("red", "blue"))
+    with pytest.raises(
+        ValueError, match=r"^color must be one of red, blue; got 'green'"
+    ):
+        check_option("color", "green", ("red", "blue"))
+    with pytest.raises(TypeError, match=r"^color must be static"):
+        jax.eval_shape(lambda n: check_option("color", n, ("red",)), 3)

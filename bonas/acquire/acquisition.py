@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from bonas.acquire.argument_checks import check_closed_form, check_hashable
+from bonas.acquire.argument_checks import check_closed_form, hashable_settings
 from bonas.acquire.maximize import Score, Selection
 from bonas.data import Dataset
 from bonas.gp import Prediction
 from bonas.spaces import Space
 from bonas.surrogates import Surrogate
+from bonas.traced_settings import setting_values
 
 # A function of the mean (s, m), std (s, m) and incumbent (s, 1). It returns scores (m,), or (s, m),
 # which are averaged over the s hyperparameter samples.
@@ -106,7 +107,9 @@ class ClosedFormAcquisition(Acquisition):
     def _scores(self, context: Context, x: Array) -> Array:
         mean, std = context.predict(x)
         best = context.best[:, None]
-        scores = jnp.asarray(self.function(mean, std, best, **dict(self.settings)))
+        scores = jnp.asarray(
+            self.function(mean, std, best, **setting_values(self.settings))
+        )
         if scores.shape == mean.shape:
             return scores.mean(axis=0)
         if scores.shape == mean.shape[1:]:
@@ -124,12 +127,11 @@ def closed_form_acquisition(function: ClosedForm, **settings: Any) -> Acquisitio
         function: A function of mean and std (s, m), for s hyperparameter samples at m points, and
             the incumbent (s, 1). It returns scores (s, m), which are averaged over the samples, or
             averaged scores (m,). A search accepts such a function directly.
-        **settings: Keyword arguments for the function.
+        **settings: Keyword arguments for the function; numbers may be traced.
     """
-    for name, value in settings.items():
-        check_hashable(value, name)
+    fixed = hashable_settings(settings)
     check_closed_form(function, settings)
-    return ClosedFormAcquisition(function, tuple(sorted(settings.items())))
+    return ClosedFormAcquisition(function, fixed)
 
 
 def as_acquisition(acquisition: Acquisition | ClosedForm) -> Acquisition:

@@ -9,6 +9,7 @@ import jax
 from jax import ShapeDtypeStruct as Shape
 
 from bonas.static_settings import check_all_static
+from bonas.traced_settings import as_hashable
 
 
 def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
@@ -67,6 +68,14 @@ def check_pending(pending: Any) -> None:
         raise ValueError(
             f"{expected}; got {_describe(pending)}. If it creates such a function, {_call(pending)}"
         )
+
+
+def hashable_settings(settings: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the settings of a function, which may be traced, as hashable pairs sorted by name."""
+    found = {name: as_hashable(value) for name, value in settings.items()}
+    for name, value in found.items():
+        check_hashable(value, name)
+    return tuple(sorted(found.items()))
 
 
 def check_hashable(value: Any, name: str) -> None:

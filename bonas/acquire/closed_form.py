@@ -30,10 +30,10 @@ from bonas.acquire.log_improvement import (
     tail,
 )
 from bonas.acquire.maximize import Score
-from bonas.static_settings import check_static
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 
-def ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
+def ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0) -> Scores:
     """Return the expected improvement E max(best − xi − f, 0) = std h(z), h(z) = φ(z) + zΦ(z).
 
     Wilton 2020; for maximization, Hutchinson 2019, eqs 2.37 to 2.41. Twist, eq. 27 and Lemma 3.1,
@@ -44,13 +44,15 @@ def ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scor
     return jnp.where(known, 0.0, std * _h(z)).mean(axis=0)
 
 
-def pi(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
+def pi(mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0) -> Scores:
     """Return the probability of improvement Φ(z) (Wilton 2020; Hutchinson 2019, eq. 2.36)."""
     z, _, known = standardize(mean, std, best, xi)
     return jnp.where(known, 0.0, ndtr(z)).mean(axis=0)
 
 
-def log_pi(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
+def log_pi(
+    mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0
+) -> Scores:
     """Return the logarithm of the averaged probability of improvement, as accurate as `log_ei`."""
     z, _, known = standardize(mean, std, best, xi)
     return log_mean(jnp.where(known, -jnp.inf, log_ndtr(z)))
@@ -115,7 +117,7 @@ def _h_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]
     return _h(*primals), ndtr(*primals) * tangents[0]
 
 
-def kappa_schedule(step: ArrayLike, d: int, delta: float = 0.1) -> Array:
+def kappa_schedule(step: ArrayLike, d: int, delta: ArrayLike = 0.1) -> Array:
     """Return kappa of `lcb` at evaluation step = 1, 2, … of a search in d columns.
 
     √(2 log(step^(d/2 + 2) π² / 3 delta)): Brochu, Cora & de Freitas 2010, after Srinivas et al.
@@ -124,28 +126,34 @@ def kappa_schedule(step: ArrayLike, d: int, delta: float = 0.1) -> Array:
     Args:
         delta: The probability that the regret bound does not hold.
     """
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta must be a probability between 0 and 1; got {delta}")
+    constant: ArrayLike
+    if isinstance(delta, int | float):
+        if not 0.0 < delta < 1.0:
+            raise ValueError(
+                f"delta must be a probability between 0 and 1; got {delta}"
+            )
+        constant = math.log(math.pi**2 / (3.0 * delta))
+    else:
+        constant = jnp.log(math.pi**2 / (3.0 * jnp.asarray(delta)))
     # a 32-bit integer step would give a 32-bit logarithm
     log_step = jnp.log(jnp.asarray(step, float))
-    return jnp.sqrt((d + 4.0) * log_step + 2.0 * math.log(math.pi**2 / (3.0 * delta)))
+    return jnp.sqrt((d + 4.0) * log_step + 2.0 * constant)
 
 
 @dataclass(frozen=True)
 class ScheduledLCB(Acquisition):
     """The lower confidence bound with a growing kappa."""
 
-    delta: float
+    delta: Setting
 
     def score(
         self, key: PRNGKeyArray, context: Context, memory: Any
     ) -> tuple[Score, Any]:
         step = jnp.maximum(context.data.size, 1)
-        kappa = kappa_schedule(step, context.data.x.shape[1], self.delta)
+        kappa = kappa_schedule(step, context.data.x.shape[1], setting_value(self.delta))
         return lambda x: lcb(*context.predict(x), context.best, kappa=kappa), memory
 
 
-def scheduled_lcb(delta: float = 0.1) -> Acquisition:
+def scheduled_lcb(delta: ArrayLike = 0.1) -> Acquisition:
     """Create a lower confidence bound with kappa from `kappa_schedule` (Brochu et al. 2010)."""
-    check_static("delta", delta)
-    return ScheduledLCB(float(delta))
+    return ScheduledLCB(as_setting("delta", delta))

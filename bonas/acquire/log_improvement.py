@@ -47,7 +47,9 @@ Samples = Float[Array, "s m"]
 Scores = Float[Array, " m"]
 
 
-def log_ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> Scores:
+def log_ei(
+    mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0
+) -> Scores:
     """Return the logarithm of the averaged expected improvement, log (1/s) Σ std h(z).
 
     In float64 it is accurate to rounding, with finite gradients, for z from below −1000 to above
@@ -60,7 +62,7 @@ def log_ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: float = 0.0) -> 
 
 
 def standardize(
-    mean: Array, std: Array, best: ArrayLike, xi: float
+    mean: Array, std: Array, best: ArrayLike, xi: ArrayLike
 ) -> tuple[Array, Array, Array]:
     """Return z, std with 1 in place of 0, and where std is 0, all (s, m). NaN stays NaN."""
     gap = check_predictions(mean, std, best) - xi - mean

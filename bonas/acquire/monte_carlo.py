@@ -13,7 +13,7 @@ from bonas.acquire.closed_form import ei
 from bonas.acquire.log_improvement import log_ei
 from bonas.acquire.maximize import Score, Selection, random_shift, sobol
 from bonas.linalg import factorize, safe_sqrt, solve_lower
-from bonas.static_settings import check_counts
+from bonas.static_settings import check_all_static, check_counts
 
 
 def q_ei(
@@ -201,6 +201,7 @@ def under_sampled(
         corrected: Divide by the number of draws minus one, and draw from the model that has values
             assumed at pending points.
     """
+    check_all_static(draws=draws, corrected=corrected)
     if draws < 2:
         raise ValueError(
             f"draws must be at least 2 to estimate a standard deviation; got {draws}"

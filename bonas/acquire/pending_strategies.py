@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.acquire.pending import PendingStrategy
 from bonas.data import Dataset
+from bonas.static_settings import check_static
 from bonas.surrogates import Surrogate
 
 Lie = Literal["best", "mean", "worst"]
@@ -47,6 +48,7 @@ def constant_liar(lie: Lie = "best") -> PendingStrategy:
 
     "worst" gives the most widely spread batches.
     """
+    check_static("lie", lie)
     if lie not in get_args(Lie):
         raise ValueError(f'lie must be "best", "mean" or "worst"; got {lie!r}')
     return ConstantLiar(lie)

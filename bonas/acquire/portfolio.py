@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from bonas.acquire.acquisition import Acquisition, ClosedForm, Context, as_acquisition
 from bonas.acquire.closed_form import lcb, log_pi
@@ -13,7 +13,7 @@ from bonas.acquire.log_improvement import log_ei
 from bonas.acquire.maximize import Score, Selection
 from bonas.linalg import safe_sqrt
 from bonas.spaces import Space
-from bonas.static_settings import check_static
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class TopTwo(Acquisition):
     """Top-two expected improvement."""
 
     base: Acquisition
-    beta: float
+    beta: Setting
 
     def init(self, capacity: int, d: int) -> Any:
         return self.base.init(capacity, d)
@@ -32,7 +32,7 @@ class TopTwo(Acquisition):
         first_key, coin_key, second_key = jax.random.split(key, 3)
         first, memory = self.base.select(first_key, context, memory)
         second = context.maximize(second_key, improvement_over(context, first.x))
-        keep = jax.random.bernoulli(coin_key, self.beta)
+        keep = jax.random.bernoulli(coin_key, setting_value(self.beta))
         return jax.tree.map(lambda a, b: jnp.where(keep, a, b), first, second), memory
 
     def adapt(self, space: Space) -> "TopTwo":
@@ -40,17 +40,17 @@ class TopTwo(Acquisition):
 
 
 def top_two(
-    base: Acquisition | ClosedForm = log_ei, *, beta: float = 0.5
+    base: Acquisition | ClosedForm = log_ei, *, beta: ArrayLike = 0.5
 ) -> Acquisition:
     """Select base's point with probability beta, else the point with most improvement over it.
 
     Qin, Klabjan & Russo 2017, for minimization: E max(f(first) − f(x), 0) = s h((mean_first −
     mean_x)/s), where s² is the variance of f(x) − f(first).
     """
-    check_static("beta", beta)
-    if not 0.0 <= beta <= 1.0:
+    chance = as_setting("beta", beta)
+    if isinstance(chance, float) and not 0.0 <= chance <= 1.0:
         raise ValueError(f"beta must be a probability between 0 and 1; got {beta}")
-    return TopTwo(as_acquisition(base), float(beta))
+    return TopTwo(as_acquisition(base), chance)
 
 
 def improvement_over(context: Context, first: Float[Array, " d"]) -> Score:
@@ -83,7 +83,7 @@ class Hedge(Acquisition):
     """The GP-Hedge portfolio of acquisitions."""
 
     members: tuple[Acquisition, ...]
-    eta: float
+    eta: Setting
 
     def init(self, capacity: int, d: int) -> HedgeMemory:
         k = len(self.members)
@@ -112,7 +112,7 @@ class Hedge(Acquisition):
         stacked: Selection = jax.tree.map(
             lambda *leaves: jnp.stack(leaves), *selections
         )
-        chosen = jax.random.categorical(draw_key, self.eta * gains)
+        chosen = jax.random.categorical(draw_key, setting_value(self.eta) * gains)
         later_memory = HedgeMemory(gains, stacked.x, jnp.asarray(True), tuple(memories))
         return jax.tree.map(lambda leaf: leaf[chosen], stacked), later_memory
 
@@ -122,7 +122,7 @@ class Hedge(Acquisition):
         )
 
 
-def hedge(*members: Acquisition | ClosedForm, eta: float = 1.0) -> Acquisition:
+def hedge(*members: Acquisition | ClosedForm, eta: ArrayLike = 1.0) -> Acquisition:
     """Draw one of the points that several acquisitions nominate, by their past success (GP-Hedge).
 
     Hoffman, Brochu & de Freitas 2011, Algorithm 1: the probability is proportional to
@@ -133,6 +133,6 @@ def hedge(*members: Acquisition | ClosedForm, eta: float = 1.0) -> Acquisition:
         *members: Acquisitions or closed forms (default: log_ei, log_pi and lcb).
         eta: The preference for members with high gains; 0 draws uniformly.
     """
-    check_static("eta", eta)
     chosen = members or (log_ei, log_pi, lcb)
-    return Hedge(tuple(as_acquisition(member) for member in chosen), float(eta))
+    acquisitions = tuple(as_acquisition(member) for member in chosen)
+    return Hedge(acquisitions, as_setting("eta", eta))

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from bonas.acquire.acquisition import Acquisition, ClosedForm, Context, as_acquisition
 from bonas.acquire.closed_form import ei, log_pi, pi
@@ -17,9 +17,9 @@ from bonas.acquire.maximize import Score
 from bonas.data import standardize
 from bonas.gp import matern52
 from bonas.spaces import Space
-from bonas.static_settings import check_static
 from bonas.surrogates import Surrogate
 from bonas.surrogates import gp as gp_surrogate
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class PenalizedAcquisition(Acquisition):
 
     base: Acquisition
     penalty: Callable[[Array], Array]
-    weight: float
+    weight: Setting
 
     def init(self, capacity: int, d: int) -> Any:
         return self.base.init(capacity, d)
@@ -37,7 +37,8 @@ class PenalizedAcquisition(Acquisition):
         self, key: PRNGKeyArray, context: Context, memory: Any
     ) -> tuple[Score, Any]:
         base, memory = self.base.score(key, context, memory)
-        return lambda x: base(x) - self.weight * jax.vmap(self.penalty)(x), memory
+        weight = setting_value(self.weight)
+        return lambda x: base(x) - weight * jax.vmap(self.penalty)(x), memory
 
     def adapt(self, space: Space) -> "PenalizedAcquisition":
         return replace(self, base=self.base.adapt(space))
@@ -47,7 +48,7 @@ def penalize(
     base: Acquisition | ClosedForm,
     penalty: Callable[[Array], Array],
     *,
-    weight: float = 1.0,
+    weight: ArrayLike = 1.0,
 ) -> Acquisition:
     """Subtract ``weight * penalty(u)`` from a score, for example to prefer small networks.
 
@@ -57,8 +58,9 @@ def penalize(
     Args:
         penalty: A function of one point u (d,) of the unit cube to a number.
     """
-    check_static("weight", weight)
-    return PenalizedAcquisition(as_acquisition(base), penalty, float(weight))
+    return PenalizedAcquisition(
+        as_acquisition(base), penalty, as_setting("weight", weight)
+    )
 
 
 @dataclass(frozen=True)

@@ -4,32 +4,33 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
 from bonas.data import Dataset
 from bonas.gp.exact import Mean
 from bonas.gp.kernel import Params
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 
 @dataclass(frozen=True)
 class _Constant:
-    level: float
+    level: Setting
 
     def __call__(self, params: Params, data: Dataset, x: Array) -> Array:
-        return jnp.asarray(self.level, x.dtype)
+        return jnp.asarray(setting_value(self.level), x.dtype)
 
 
-def constant(value: float) -> Mean:
+def constant(value: ArrayLike) -> Mean:
     """Create a constant mean with a known value."""
-    return Mean(_Constant(float(value)))
+    return Mean(_Constant(as_setting("value", value)))
 
 
 @dataclass(frozen=True)
 class _NormalPrior:
-    scale: float
+    scale: Setting
 
     def __call__(self, d: int) -> Params:
-        return {"constant": dist.Normal(0.0, self.scale)}
+        return {"constant": dist.Normal(0.0, setting_value(self.scale))}
 
 
 def _learned_constant(params: Params, data: Dataset, x: Array) -> Array:
@@ -37,9 +38,9 @@ def _learned_constant(params: Params, data: Dataset, x: Array) -> Array:
     return level
 
 
-def learned_constant(scale: float = 1.0) -> Mean:
+def learned_constant(scale: ArrayLike = 1.0) -> Mean:
     """Create a constant mean with an inferred value; its parameter "constant" is N(0, scale²)."""
-    return Mean(_learned_constant, _NormalPrior(float(scale)))
+    return Mean(_learned_constant, _NormalPrior(as_setting("scale", scale)))
 
 
 def _wilton(params: Params, data: Dataset, x: Array) -> Array:

@@ -60,11 +60,13 @@ def hyperprior(
     """Return the prior of all unknown hyperparameters, for points of d columns."""
     check_kernel(kernel)
     check_mean(mean)
-    prior = {"kernel": kernel.prior(d)}
+    prior = {"kernel": kernel.prior(d), "mean": mean.prior(d)}
     variance = resolve_noise(noise)
     if is_distribution(variance):
         prior["noise"] = variance
-    return {**prior, "mean": mean.prior(d)}
+    if not jax.tree.leaves(prior, is_leaf=is_distribution):
+        prior["unused"] = dist.Uniform()  # samplers need a parameter
+    return prior
 
 
 def condition_all(

@@ -1,14 +1,13 @@
 """The noise variance as a setting: a number, an array, a prior, or a function that returns one."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from bonas.infer import is_distribution
+from bonas.traced_settings import as_setting, setting_value
 
 # The noise variance: a number, an array (), also a traced one, its prior, or a function without
 # arguments that returns one of these.
@@ -18,19 +17,6 @@ _EXPECTED = (
     "the noise variance must be a number of at least 0, an array of shape (), a "
     "distribution, or a function without arguments that returns one of these"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayNoise:
-    """A noise variance in a traced array.
-
-    Arrays have no hash, but settings need one. This object is hashable by identity.
-    """
-
-    variance: Array  # ()
-
-    def __call__(self) -> Array:
-        return self.variance
 
 
 def check_noise(noise: Noise) -> Noise:
@@ -49,14 +35,14 @@ def check_noise(noise: Noise) -> Noise:
             f"expected one noise variance; got an array of shape {jnp.shape(noise)}. For the noise "
             "of each observation, use bayes(known_noise=True) and Observation(x, y, noise=...)"
         )
-    return ArrayNoise(noise) if isinstance(noise, jax.core.Tracer) else float(noise)
+    return as_setting("noise", noise)
 
 
 def resolve_noise(noise: Noise) -> Any:
     """Return the prior of the noise variance, or the variance if it is known."""
     if is_distribution(noise):
         return noise
-    found = noise() if callable(noise) else noise
+    found = noise() if callable(noise) else setting_value(noise)
     if not is_distribution(found):
         _check_variance(found)
     return found

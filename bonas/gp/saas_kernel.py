@@ -4,21 +4,22 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
 from bonas.gp.default_kernels import Stationary, matern52_profile
 from bonas.gp.kernel import Kernel, Params
 from bonas.linalg import safe_sqrt
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 
 @dataclass(frozen=True)
 class _SparsePrior:
-    alpha: float
+    alpha: Setting
 
     def __call__(self, d: int) -> Params:
         return {
             "variance": dist.LogNormal(0.0, 1.0),
-            "tau": dist.HalfCauchy(self.alpha),
+            "tau": dist.HalfCauchy(setting_value(self.alpha)),
             "local": dist.HalfCauchy(1.0).expand([d]),
         }
 
@@ -27,7 +28,7 @@ def _scaled(params: Params, x: Array) -> Array:
     return x * safe_sqrt(inverse_squared_lengthscales(params))
 
 
-def saas(alpha: float = 0.1) -> Kernel:
+def saas(alpha: ArrayLike = 0.1) -> Kernel:
     """Create a Matérn 5/2 kernel with a sparse prior over columns (SAAS).
 
     Eriksson & Jankowiak 2021, eqs. 4–8. The inverse squared length scales are tau · local_i with
@@ -36,9 +37,10 @@ def saas(alpha: float = 0.1) -> Kernel:
     it. Sample the parameters by NUTS (`surrogates.saas`), because no column has an effect at the
     mode of this prior. The variance is LogNormal(0, 1); in the paper it is LogNormal(0, 10).
     """
-    if not alpha > 0.0:
+    scale = as_setting("alpha", alpha)
+    if isinstance(scale, float) and not scale > 0.0:
         raise ValueError(f"alpha must be positive; got {alpha}")
-    return Stationary(_SparsePrior(float(alpha)), matern52_profile, embed=_scaled)
+    return Stationary(_SparsePrior(scale), matern52_profile, embed=_scaled)
 
 
 def inverse_squared_lengthscales(params: Params) -> Array:

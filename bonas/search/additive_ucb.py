@@ -21,8 +21,9 @@ from bonas.search.argument_types import Output
 from bonas.search.bayesian import Bayes, bayes
 from bonas.search.checks import check_space
 from bonas.spaces import Space
-from bonas.static_settings import check_counts, check_static
+from bonas.static_settings import check_counts
 from bonas.surrogates import additive, check_groupable
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 # Candidates per group from which the ascent starts.
 _STARTS = 4
@@ -41,7 +42,7 @@ def add_gp_ucb(
     size: int = 2,
     base: Kernel | None = None,
     noise: Noise = priors.log_normal_noise,
-    kappa: float | None = None,
+    kappa: ArrayLike | None = None,
     every: int = 5,
     initial: int | ArrayLike = 5,
     batch: int = 1,
@@ -72,8 +73,8 @@ def add_gp_ucb(
     """
     check_space(space)
     check_groupable(space)
-    check_static("kappa", kappa)
-    if kappa is not None and not kappa >= 0.0:
+    weight = None if kappa is None else as_setting("kappa", kappa)
+    if isinstance(weight, float) and not weight >= 0.0:
         raise ValueError(f"kappa must be at least 0; got {kappa}")
     check_counts(size=size, every=every)
     size = min(size, space.dim)
@@ -86,7 +87,7 @@ def add_gp_ucb(
     return bayes(
         space,
         surrogate=model,
-        acquisition=GroupByGroup(space, sizes, kappa),
+        acquisition=GroupByGroup(space, sizes, weight),
         initial=initial,
         batch=batch,
         pending=pending,
@@ -100,7 +101,7 @@ class GroupByGroup(Acquisition):
 
     space: Space
     sizes: tuple[int, ...]
-    kappa: float | None
+    kappa: Setting | None
 
     def select(
         self, key: PRNGKeyArray, context: Context, memory: Any
@@ -109,7 +110,7 @@ class GroupByGroup(Acquisition):
         owner = owners(posterior.params[ORDER], self.sizes)
         step = jnp.maximum(context.data.size, 1).astype(posterior.alpha.dtype)
         schedule = jnp.sqrt(_SCHEDULE * self.sizes[0] * jnp.log(2.0 * step))
-        weight = schedule if self.kappa is None else self.kappa
+        weight = schedule if self.kappa is None else setting_value(self.kappa)
 
         def score(x: Array) -> Array:
             """Score each group (g, m) at its own columns of points (m, d)."""

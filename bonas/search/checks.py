@@ -108,6 +108,7 @@ def check_keys(key: Any) -> None:
 
 def check_surrogate(surrogate: Any, known_noise: bool = False) -> None:
     """Raise a ValueError unless the argument is a surrogate that can use known noise if needed."""
+    check_static("known_noise", known_noise)
     if isinstance(surrogate, Kernel):
         raise ValueError(
             "expected a surrogate; got a kernel: use surrogates.gp(kernel)"
@@ -135,6 +136,7 @@ def check_settings(
     """Raise a ValueError unless the settings of a Bayesian search are valid."""
     k = initial if isinstance(initial, int) else len(initial)
     check_counts(initial=k, batch=batch)
+    check_static("failures", failures)
     if not isinstance(maximizer, Maximizer):
         raise ValueError(
             f"expected a maximizer, such as acquire.gradient_ascent(space); got {maximizer!r}"
@@ -172,6 +174,23 @@ def initial_rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], .
         )
     space.check(points, "initial point", exists=True)
     return tuple(map(tuple, points.tolist()))
+
+
+def check_output(scales: tuple[Any, ...], names: Any, model: Surrogate) -> None:
+    """Raise a ValueError unless there are valid output scales, one for a model without evidence."""
+    check_static("output", scales)
+    for one in scales:
+        if not callable(one) and not (isinstance(one, str) and one in names):
+            raise ValueError(
+                f"output must be one of {', '.join(names)}, a function of a "
+                f"Dataset, or a tuple of these; got {one!r}"
+            )
+    if not scales:
+        raise ValueError("output must have at least one scale; got ()")
+    if len(scales) > 1 and not model.has_evidence:
+        raise ValueError(
+            "this surrogate has no evidence to compare output scales; pass a single output scale"
+        )
 
 
 def check_fitted(old: Any, new: Any) -> None:

@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.spaces import Space
+from bonas.static_settings import check_static
+from bonas.traced_settings import weak
 
 # Maps a key and a point (d,), or a key and named parameters, to a value (), to a value and a cost,
 # or to a value, a cost and the variance of the value's noise.
@@ -41,7 +43,7 @@ class NamedObjective:
     arguments: tuple[str, ...]  # names of the parameters that it receives
 
     def __call__(self, key: PRNGKeyArray, u: Float[Array, " d"], *args: Any) -> Any:
-        values: dict[str, Any] = _weak(self.space.values(u))
+        values: dict[str, Any] = jax.tree.map(weak, self.space.values(u))
         if _ACTIVE not in values:
             values[_ACTIVE] = dict(
                 zip(self.space.names, self.space.active(u), strict=True)
@@ -168,6 +170,7 @@ def check_extra(args: tuple[Any, ...]) -> None:
 
 def direction_sign(direction: str) -> float:
     """Return the factor that converts values to values to minimize: 1 or −1."""
+    check_static("direction", direction)
     if direction not in DIRECTIONS:
         raise ValueError(
             f'direction must be "minimize" or "maximize"; got {direction!r}'
@@ -250,15 +253,6 @@ def evaluate_points(
         jax.lax.map(evaluate, pairs) if on_cpu else jax.vmap(evaluate)(pairs)
     )
     return values
-
-
-def _weak(values: dict[str, Array]) -> dict[str, Array]:
-    """Mark numbers as weakly typed, so that they take the precision of other operands."""
-    convert = jax.lax.convert_element_type_p.bind  # no function of JAX does this
-    return {
-        name: convert(value, new_dtype=value.dtype, weak_type=True, sharding=None)
-        for name, value in values.items()
-    }
 
 
 class _Arguments(NamedTuple):

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from bonas.data import Dataset, standardize_in_range
 from bonas.extreme_values import divide_positive, into_range
 from bonas.search.argument_types import Output, OutputScale
-from bonas.search.checks import check_fitted
+from bonas.search.checks import check_fitted, check_output
 from bonas.surrogates import FitInfo, Surrogate
 
 
@@ -73,18 +73,7 @@ def resolve_scales(output: Output | None, model: Surrogate) -> tuple[OutputScale
     if output is None:
         output = ("plain", "tails") if model.has_evidence else "plain"
     several: tuple[Any, ...] = output if isinstance(output, tuple) else (output,)
-    for one in several:
-        if not callable(one) and not (isinstance(one, str) and one in OUTPUT_SCALES):
-            raise ValueError(
-                f"output must be one of {', '.join(OUTPUT_SCALES)}, a function of a "
-                f"Dataset, or a tuple of these; got {one!r}"
-            )
-    if not several:
-        raise ValueError("output must have at least one scale; got ()")
-    if len(several) > 1 and not model.has_evidence:
-        raise ValueError(
-            "this surrogate has no evidence to compare output scales; pass a single output scale"
-        )
+    check_output(several, OUTPUT_SCALES, model)
     return tuple(one if callable(one) else OUTPUT_SCALES[one] for one in several)
 
 

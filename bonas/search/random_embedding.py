@@ -50,7 +50,7 @@ from bonas.search.output_scales import fit_scales, resolve_scales
 from bonas.search.repeated_points import are_observed, is_observed
 from bonas.search.search import AskResult, Observation, Search
 from bonas.spaces import Space
-from bonas.static_settings import check_counts, check_static
+from bonas.static_settings import check_all_static, check_counts, check_static
 from bonas.surrogates import FitInfo, Surrogate, replicate
 from bonas.surrogates import gp as gp_surrogate
 
@@ -207,7 +207,7 @@ def rembo(
     """
     check_box(space, "an embedding is a subspace of a box")
     check_counts(embeddings=embeddings, initial=initial, batch=batch)
-    check_static("dim", dim)
+    check_all_static(dim=dim, kernel=kernel)
     if not 1 <= dim <= space.dim:
         raise ValueError(
             f"dim must be between 1 and {space.dim}, the columns of the space; got {dim}"

@@ -17,7 +17,7 @@ from bonas.search.baselines import PlanState, RandomSearch, check_plan
 from bonas.search.repeated_points import are_observed
 from bonas.search.search import AskInfo, ask_info
 from bonas.spaces import Parameter, Space, TableSpace
-from bonas.static_settings import check_static
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 # Number of children per ask; the first new one is proposed.
 _CHILDREN = 16
@@ -29,7 +29,7 @@ class Evolution(RandomSearch):
 
     population: int = 20
     tournament: int = 5
-    step: float = 0.1
+    step: Setting = 0.1
 
     @property
     def is_exhaustive(self) -> bool:
@@ -109,7 +109,12 @@ class Evolution(RandomSearch):
         space = self.space.space if isinstance(self.space, TableSpace) else self.space
         entrants = rows[_to_integer(chances[: self.tournament], members)]
         parent = data.x[entrants[jnp.argmin(data.y[entrants, 0])]]
-        return mutate(space, parent, chances[self.tournament :], self.step * changes)
+        return mutate(
+            space,
+            parent,
+            chances[self.tournament :],
+            setting_value(self.step) * changes,
+        )
 
 
 def evolution(
@@ -117,7 +122,7 @@ def evolution(
     *,
     population: int = 20,
     tournament: int = 5,
-    step: float = 0.1,
+    step: ArrayLike = 0.1,
     batch: int = 1,
 ) -> Evolution:
     """Search by regularized evolution, which removes the oldest point, not the worst.
@@ -140,10 +145,10 @@ def evolution(
         batch: Points per ask.
     """
     check_plan(space, population=population, tournament=tournament, batch=batch)
-    check_static("step", step)
-    if not 0.0 < step < math.inf:
+    width = as_setting("step", step)
+    if isinstance(width, float) and not 0.0 < width < math.inf:
         raise ValueError(f"step must be a positive number; got {step}")
-    return Evolution(space, batch, population, tournament, step)
+    return Evolution(space, batch, population, tournament, width)
 
 
 def mutate(

@@ -11,19 +11,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from bonas import gp as gaussian
 from bonas.acquire import (
     Acquisition,
     ClosedForm,
-    Maximizer,
-    Score,
-    Selection,
     adapt_acquisition,
     believer,
-    choose,
     random_shift,
     sobol,
     thompson,
@@ -45,10 +40,12 @@ from bonas.search.observations import (
 )
 from bonas.search.output_scales import fit_scales, resolve_scales
 from bonas.search.search import AskResult, Observation, Search
+from bonas.search.trust_region_box import Box, integer_steps, side_ratios
 from bonas.spaces import Space
 from bonas.static_settings import check_counts
-from bonas.surrogates import GPState, Surrogate, replicate
+from bonas.surrogates import Surrogate, replicate
 from bonas.surrogates import gp as gp_surrogate
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 # Lengths of the box, and successes in a row that double it (Eriksson et al. 2019, Section 2).
 FIRST_LENGTH = 0.8
@@ -57,8 +54,6 @@ MIN_LENGTH = 0.5**7
 SUCCESSES = 3
 _MIN_FAILURES = 4  # the box is halved after max(d, 4) consecutive failures
 _MIN_GAIN = 1e-3  # a success improves the best value by at least this fraction of it
-# The average number of coordinates of the best point that a candidate changes.
-_CHANGED = 20.0
 # The paper's code has up to 5000, whose joint draw takes a hundred times as long.
 _MAX_CANDIDATES = 1000
 
@@ -89,6 +84,9 @@ class TrustRegion(Search):
     batch: int
     candidates: int
     scales: tuple[OutputScale, ...]
+    length: Setting = FIRST_LENGTH
+    min_length: Setting = MIN_LENGTH
+    max_length: Setting = MAX_LENGTH
 
     def init(self, key: PRNGKeyArray, capacity: int) -> TrustState:
         d = self.space.dim
@@ -98,7 +96,7 @@ class TrustRegion(Search):
             design=self.space.spread(random_shift(key, sobol(self.initial, d))),
             model=replicate(self.surrogate.init(capacity, d, 1), len(self.scales)),
             memory=self.acquisition.init(capacity, d),
-            length=jnp.asarray(FIRST_LENGTH),
+            length=jnp.asarray(setting_value(self.length)),
             successes=zero,
             failures=zero,
             run_start=zero,
@@ -118,9 +116,10 @@ class TrustRegion(Search):
     def _ask_one(self, key: PRNGKeyArray, state: TrustState) -> AskResult:
         key, restart_key = jax.random.split(key)
         patience = math.ceil(max(_MIN_FAILURES, self.space.dim) / self.batch)
-        state = update_length(state, self.initial, patience)
+        most = setting_value(self.max_length)
+        state = update_length(state, self.initial, patience, most)
         state = jax.lax.cond(
-            state.length < MIN_LENGTH,
+            state.length < setting_value(self.min_length),
             self._restart,
             lambda key, state: state,
             restart_key,
@@ -164,7 +163,7 @@ class TrustRegion(Search):
         observed_means = jnp.where(current.data.mask[:, 0], means, jnp.inf)
         center = fit.data.x[jnp.argmin(observed_means)]
         sides = state.length * side_ratios(fit.state, self.space.dim)
-        half = jnp.maximum(0.5 * sides, _integer_steps(self.space))
+        half = jnp.maximum(0.5 * sides, integer_steps(self.space))
         grid = sobol(self.candidates, self.space.dim)
         context = make_context(
             model,
@@ -190,14 +189,17 @@ def turbo(
     batch: int = 1,
     candidates: int | None = None,
     output: Output = "plain",
+    length: ArrayLike = FIRST_LENGTH,
+    min_length: ArrayLike = MIN_LENGTH,
+    max_length: ArrayLike = MAX_LENGTH,
 ) -> TrustRegion:
     """Search a space of numbers inside one trust region: TuRBO-1, Eriksson et al. 2019.
 
-    The length of the box starts at 0.8. Three successes in a row double it, up to 1.6;
-    max(4, d) / batch failures in a row halve it. The evaluations of one ask count as one success or
-    one failure. Below 2⁻⁷ the search restarts with a new design and an empty model. The center is
-    the point of the run with the smallest posterior mean. The box reaches at least to the
-    neighboring values of an integer.
+    Three successes in a row double the length of the box, and max(4, d) / batch failures in a row
+    halve it. The evaluations of one ask count as one success or one failure. Below the smallest
+    length the search restarts with a new design and an empty model. The center is the point of the
+    run with the smallest posterior mean. The box reaches at least to the neighboring values of an
+    integer.
 
     Args:
         space: The space to search, without options and conditions.
@@ -211,6 +213,9 @@ def turbo(
         candidates: Points of the box that are compared. Default: 100 d, at most 1000. Each is the
             center with each coordinate changed with probability min(1, 20/d).
         output: The scale on which values are modeled; see `bonas.bayes`.
+        length: The first length of the box. The range of a column has length 1.
+        min_length: The length below which the search restarts.
+        max_length: The largest length.
     """
     check_box(space, "a trust region is a box")
     if initial is None:
@@ -218,6 +223,7 @@ def turbo(
     if candidates is None:
         candidates = min(100 * space.dim, _MAX_CANDIDATES)
     check_counts(initial=initial, batch=batch, candidates=candidates)
+    lengths = _check_lengths(length, min_length, max_length)
     model = gp_surrogate(gaussian.matern52()) if surrogate is None else surrogate
     check_surrogate(model)
     model = model.adapt(space)
@@ -231,10 +237,28 @@ def turbo(
         batch=batch,
         candidates=candidates,
         scales=resolve_scales(output, model),
+        **lengths,
     )
 
 
-def update_length(state: TrustState, initial: int, patience: int) -> TrustState:
+def _check_lengths(
+    length: ArrayLike, min_length: ArrayLike, max_length: ArrayLike
+) -> dict[str, Setting]:
+    """Return the lengths of the box as settings; raise a ValueError if they are not in order."""
+    given = {"min_length": min_length, "length": length, "max_length": max_length}
+    lengths = {name: as_setting(name, value) for name, value in given.items()}
+    known = [value for value in lengths.values() if isinstance(value, float)]
+    if not (sorted(known) == known and all(value > 0.0 for value in known)):
+        raise ValueError(
+            "expected 0 < min_length <= length <= max_length; "
+            f"got {min_length}, {length} and {max_length}"
+        )
+    return lengths
+
+
+def update_length(
+    state: TrustState, initial: int, patience: int, max_length: ArrayLike = MAX_LENGTH
+) -> TrustState:
     """Adjust the length of the box to the observations since the last ask.
 
     They are one success if any value is better than all earlier ones of the run, else one failure.
@@ -260,68 +284,11 @@ def update_length(state: TrustState, initial: int, patience: int) -> TrustState:
     halve = failures == patience
     factor = jnp.where(double, 2.0, jnp.where(halve, 0.5, 1.0))
     return state._replace(
-        length=jnp.minimum(factor * state.length, MAX_LENGTH),
+        length=jnp.minimum(factor * state.length, max_length),
         successes=jnp.where(double, 0, successes),
         failures=jnp.where(halve, 0, failures),
         counted=state.counted | done,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Box(Maximizer):
-    """Maximize over candidates in a box; used within one trace, because the box is traced."""
-
-    space: Space
-    center: Array  # (d,)
-    half: Array  # (d,) half the sides
-    grid: np.ndarray  # (m, d) Sobol points
-
-    def maximize(
-        self, key: PRNGKeyArray, score: Score, around: Array, tried: Array, valid: Array
-    ) -> Selection:
-        points = self.candidates(key, around)
-        scores = jnp.nan_to_num(score(points), nan=jnp.nan, neginf=-jnp.inf)
-        return choose(points, scores, tried, valid)
-
-    def candidates(self, key: PRNGKeyArray, around: Array) -> Array:
-        return sample_box(key, self.space, self.center, self.half, grid=self.grid)
-
-
-def sample_box(
-    key: PRNGKeyArray,
-    space: Space,
-    center: Float[Array, " d"],
-    half: Float[Array, " d"],
-    *,
-    grid: np.ndarray,
-) -> Float[Array, "m d"]:
-    """Return copies of the center with some coordinates moved within center ± half.
-
-    Each coordinate moves with probability min(1, 20/d), and at least one does, to its value in the
-    shifted grid (m, d) scaled to the box. The box is clipped to the unit cube.
-    """
-    m, d = grid.shape
-    sobol_key, which_key, one_key = jax.random.split(key, 3)
-    low = jnp.clip(center - half, 0.0, 1.0)
-    high = jnp.clip(center + half, 0.0, 1.0)
-    anywhere = low[None, :] + (high - low)[None, :] * random_shift(sobol_key, grid)
-    moved = jax.random.uniform(which_key, (m, d)) < min(1.0, _CHANGED / d)
-    one = jax.random.randint(one_key, (m, 1), 0, d) == jnp.arange(d)[None, :]
-    moved = moved | (one & ~moved.any(axis=1, keepdims=True))
-    return space.snap(jnp.where(moved, anywhere, center[None, :]))
-
-
-def side_ratios(fitted: Any, d: int) -> Float[Array, " d"]:
-    """Return the relative side lengths of the trust region: length scales / their geometric mean.
-
-    They are 1 unless the surrogate is a GP with one length scale per column.
-    """
-    params = fitted.posterior.params if isinstance(fitted, GPState) else {}
-    scales = params.get("lengthscale")
-    if scales is None or scales.shape[1:] != (d,):
-        return jnp.ones(d)
-    logs = jnp.log(scales).mean(axis=0)
-    return jnp.exp(logs - logs.mean())
 
 
 def _current_run(state: TrustState) -> Observations:
@@ -334,14 +301,3 @@ def _current_run(state: TrustState) -> Observations:
         pending=observations.pending & current,
         failed=observations.failed & current,
     )
-
-
-def _integer_steps(space: Space) -> np.ndarray:
-    """Return the largest step (d,) between integers as a fraction of the range; 0 for reals."""
-    steps = np.zeros(space.dim)
-    with jax.ensure_compile_time_eval():
-        for i, parameter in enumerate(space.parameters.values()):
-            if 1 < parameter.size < math.inf:
-                # On a logarithmic scale the first step is the largest.
-                steps[i] = float(parameter.unit(parameter.low + 1.0))
-    return steps

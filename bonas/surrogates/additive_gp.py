@@ -25,7 +25,7 @@ from bonas.gp.starting_point import has_centered_leaf, leave_saddle
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize, target
 from bonas.spaces import Space, TableSpace
-from bonas.static_settings import check_counts
+from bonas.static_settings import check_counts, check_static
 from bonas.surrogates.lazy_cond import lazy_cond
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate
@@ -220,6 +220,7 @@ def additive(
         draws: Random groupings to start from.
         moves: Exchanges of two columns that improve a grouping (`gp.regroup`).
     """
+    check_static("groups", groups)
     if isinstance(groups, str) and groups != "learned":
         raise ValueError(
             'groups must be "learned" or groups of columns, such as [(0, 1), (2,)]; '

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas import nets
 from bonas.data import Dataset, clean
@@ -29,6 +29,7 @@ from bonas.surrogates.surrogate import (
     Samples,
     Surrogate,
 )
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 
 class EnsembleState(NamedTuple):
@@ -47,10 +48,10 @@ class DeepEnsemble(Surrogate):
     widths: tuple[int, ...]
     activation: str
     steps: int
-    learning_rate: float
-    weight_decay: float
-    prior: float
-    floor: float
+    learning_rate: Setting
+    weight_decay: Setting
+    prior: Setting
+    floor: Setting
     warm: bool
     space: Space | None = None
 
@@ -89,7 +90,7 @@ class DeepEnsemble(Surrogate):
 
     def predict(self, state: EnsembleState, x: Points) -> Prediction:
         values = self._outputs(state, x)
-        std = jnp.sqrt(values.var(axis=0) + self.floor**2)
+        std = jnp.sqrt(values.var(axis=0) + setting_value(self.floor) ** 2)
         return Prediction(values.mean(axis=0)[None], std[None])
 
     def covariance(
@@ -100,9 +101,9 @@ class DeepEnsemble(Surrogate):
             for values in (self._outputs(state, x), self._outputs(state, at))
         )
         same = (x[:, None, :] == at[None, :, :]).all(axis=2)
-        return (left.T @ right / self.members + jnp.where(same, self.floor**2, 0.0))[
-            None
-        ]
+        variance = setting_value(self.floor) ** 2
+        cov = left.T @ right / self.members + jnp.where(same, variance, 0.0)
+        return cov[None]
 
     def sample(
         self, key: PRNGKeyArray, state: EnsembleState, x: Points, k: int
@@ -111,7 +112,8 @@ class DeepEnsemble(Surrogate):
         member_key, noise_key = jax.random.split(key)
         rows = jax.random.randint(member_key, (k,), 0, self.members)
         noise = jax.random.normal(noise_key, (k, len(x)), x.dtype)
-        return self._outputs(state, x)[rows] + self.floor * noise
+        floor: Array = setting_value(self.floor)
+        return self._outputs(state, x)[rows] + floor * noise
 
     def adapt(self, space: Space) -> "DeepEnsemble":
         return replace(self, space=space)
@@ -135,7 +137,8 @@ class DeepEnsemble(Surrogate):
                 params
             )
 
-        values = apply_each(state.params) + self.prior * apply_each(state.prior)
+        weight: Array = setting_value(self.prior)
+        values = apply_each(state.params) + weight * apply_each(state.prior)
         return values.astype(x.dtype)
 
     def _train(
@@ -152,7 +155,7 @@ class DeepEnsemble(Surrogate):
         )
 
         def train_one(start: Params, prior: Params) -> nets.Result:
-            rest = y - self.prior * nets.apply(shape, prior, x, network)
+            rest = y - setting_value(self.prior) * nets.apply(shape, prior, x, network)
             rows = nets.Examples(x, rest, weight=weight)
             run = Run(_unused_key(), shape, settings, network, hyper, rows, mask)
             return fit_network(run, start)
@@ -166,10 +169,10 @@ def ensemble(
     *,
     activation: str = "tanh",
     steps: int = 400,
-    learning_rate: float = 0.02,
-    weight_decay: float = 0.0,
-    prior: float = 1.0,
-    floor: float = 0.03,
+    learning_rate: ArrayLike = 0.02,
+    weight_decay: ArrayLike = 0.0,
+    prior: ArrayLike = 1.0,
+    floor: ArrayLike = 0.03,
     warm: bool = False,
 ) -> DeepEnsemble:
     """Model the objective by a deep ensemble (Lakshminarayanan, Pritzel & Blundell 2017).
@@ -195,12 +198,13 @@ def ensemble(
         warm: Start each fit from the previous weights instead of a new initialization.
     """
     check_all_static(members=members, widths=widths, steps=steps)
-    check_all_static(prior=prior, floor=floor)
+    check_all_static(activation=activation, warm=warm)
     if members < 2 or steps < 1:
         raise ValueError(
             f"members must be at least 2, and steps at least 1; got {members} and {steps}"
         )
-    if not floor > 0.0:
+    spread = as_setting("floor", floor)
+    if isinstance(spread, float) and not spread > 0.0:
         raise ValueError(f"floor must be above 0; got {floor}")
     if len(widths) < 1:
         raise ValueError("widths must have at least one hidden layer; got none")
@@ -209,10 +213,10 @@ def ensemble(
         widths=tuple(widths),
         activation=activation,
         steps=steps,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        prior=prior,
-        floor=floor,
+        learning_rate=as_setting("learning_rate", learning_rate),
+        weight_decay=as_setting("weight_decay", weight_decay),
+        prior=as_setting("prior", prior),
+        floor=spread,
         warm=warm,
     )
 

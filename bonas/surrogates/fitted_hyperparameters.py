@@ -19,4 +19,5 @@ def hyperparameters(surrogate: Surrogate, state: Any) -> dict[str, Any]:
         return {}
     data = jax.tree.map(lambda leaf: leaf[0], state.posterior.data)
     found: dict[str, Any] = jax.vmap(surrogate._target(data).constrain)(state.z)
+    found.pop("unused", None)  # of a model without unknown hyperparameters
     return found

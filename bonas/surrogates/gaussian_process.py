@@ -13,7 +13,7 @@ from bonas.gp import Kernel, Mean, Noise, Posterior, check_noise, priors
 from bonas.half_capacity import call_on_half
 from bonas.infer import Info, Target, all_finite, choose, maximize
 from bonas.spaces import Space
-from bonas.static_settings import check_counts, check_not_negative
+from bonas.static_settings import check_counts, check_not_negative, check_option
 from bonas.surrogates.hyperparameter_samplers import METHODS, Infer, choose_sampler
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
@@ -143,8 +143,7 @@ def gp(
         burn: Samples to discard first. Default: 2 sweeps of "slice", which also adapt its widths,
             `samples` for "hmc" and four times as many for "nuts".
     """
-    if infer not in METHODS:
-        raise ValueError(f"infer must be one of {', '.join(METHODS)}; got {infer!r}")
+    check_option("infer", infer, METHODS)
     check_counts(samples=samples, steps=steps)
     check_not_negative(restarts=restarts, burn=burn)
     return GaussianProcess(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from bonas.data import Dataset, empty
 from bonas.half_capacity import call_on_half
@@ -25,6 +25,7 @@ from bonas.surrogates.network_posterior import (
     mean_noise,
 )
 from bonas.surrogates.surrogate import FitInfo
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 METHODS = (*TRAJECTORIES, "metropolis")
 # The noise variance of a new chain, in variances of the values.
@@ -50,11 +51,11 @@ class HMCNetwork(DrawnNetworks):
     samples: int
     burn: int
     first_burn: int
-    initial_step_size: float
+    initial_step_size: Setting
     method: str
     precisions: str
     steps: int
-    target: float
+    target: Setting
     thin: int
     depth: int
     activation: str
@@ -64,7 +65,7 @@ class HMCNetwork(DrawnNetworks):
     whitened: bool
     weight_prior: tuple[float, float]
     noise_prior: tuple[float, float]
-    floor: float
+    floor: Setting
     dtype: str | None
     space: Space | None = None
 
@@ -92,7 +93,7 @@ class HMCNetwork(DrawnNetworks):
         draws, chain, info = call_on_half(self._run, data, run_key, start, state.fitted)
         if self.method == "hmc":
             # Burn-in changes the step size by only 2% per trajectory.
-            factor = jnp.exp(info.accept.mean(axis=1) - self.target)
+            factor = jnp.exp(info.accept.mean(axis=1) - setting_value(self.target))
             step_size = (chain.step_size * factor).astype(chain.step_size.dtype)
             chain = chain._replace(step_size=step_size)
         draws = bnn_hmc.merge_chains(draws)
@@ -128,7 +129,7 @@ class HMCNetwork(DrawnNetworks):
     def _predictive(self, d: int) -> Predictive:
         bnn = self._bnn(d)
         return (
-            SampledNetworks(self.floor, bnn)
+            SampledNetworks(setting_value(self.floor), bnn)
             if self.output == "sampled"
             else IntegratedOutput(bnn)
         )
@@ -152,7 +153,9 @@ class HMCNetwork(DrawnNetworks):
         from_prior = self.output == "sampled" or self.precisions == "fixed"
         precision = shape / rate if from_prior else 1.0 / _FIRST_NOISE
         noise = jnp.full_like(chain.gibbs_values.noise, precision)
-        step_size = jnp.full_like(chain.step_size, self.initial_step_size)
+        step_size = jnp.full_like(
+            chain.step_size, setting_value(self.initial_step_size)
+        )
         return Chain(
             chain.position, chain.gibbs_values._replace(noise=noise), step_size
         )
@@ -191,7 +194,7 @@ class HMCNetwork(DrawnNetworks):
             output=self.output,
             precisions=self.precisions,
             steps=self.steps,
-            target=self.target,
+            target=setting_value(self.target),
             thin=self.thin,
             depth=self.depth,
         )
@@ -205,11 +208,11 @@ def hmc_network(
     samples: int = 40,
     burn: int = 2,
     first_burn: int = 100,
-    initial_step_size: float = 0.05,
+    initial_step_size: ArrayLike = 0.05,
     method: str = "hmc",
     precisions: str = "joint",
     steps: int = 40,
-    target: float = 0.8,
+    target: ArrayLike = 0.8,
     thin: int = 1,
     depth: int = 6,
     activation: str = "tanh",
@@ -219,7 +222,7 @@ def hmc_network(
     whitened: bool = True,
     weight_prior: tuple[float, float] = (2.0, 20.0),
     noise_prior: tuple[float, float] = (0.5, 1e-4),
-    floor: float = 1e-3,
+    floor: ArrayLike = 1e-3,
     dtype: str | None = None,
 ) -> HMCNetwork:
     """Model the objective by a Bayesian network sampled by HMC (Agrawal, Section 5).
@@ -268,7 +271,8 @@ def hmc_network(
     """
     check_all_static(widths=widths, chains=chains, samples=samples, burn=burn)
     check_all_static(first_burn=first_burn, steps=steps, thin=thin, depth=depth)
-    check_all_static(floor=floor, initial_step_size=initial_step_size)
+    check_all_static(method=method, output=output, precisions=precisions, index=index)
+    check_all_static(weight_prior=weight_prior, noise_prior=noise_prior)
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     if min(samples, chains, first_burn) < 1 or burn < 0:
@@ -280,7 +284,9 @@ def hmc_network(
         raise ValueError(
             f"samples must be a multiple of chains, {chains}; got {samples}"
         )
-    if not (floor > 0.0 and initial_step_size > 0.0):
+    spread = as_setting("floor", floor)
+    first_size = as_setting("initial_step_size", initial_step_size)
+    if any(isinstance(each, float) and not each > 0.0 for each in (spread, first_size)):
         raise ValueError(
             "floor and initial_step_size must be above 0; "
             f"got {floor} and {initial_step_size}"
@@ -300,11 +306,11 @@ def hmc_network(
         samples=samples,
         burn=burn,
         first_burn=first_burn,
-        initial_step_size=initial_step_size,
+        initial_step_size=first_size,
         method=method,
         precisions=precisions,
         steps=steps,
-        target=target,
+        target=as_setting("target", target),
         thin=thin,
         depth=depth,
         activation=activation,
@@ -314,6 +320,6 @@ def hmc_network(
         whitened=whitened,
         weight_prior=weight_prior,
         noise_prior=noise_prior,
-        floor=floor,
+        floor=spread,
         dtype=dtype,
     )

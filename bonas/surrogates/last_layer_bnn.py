@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas import nets
 from bonas.data import Dataset, clean
@@ -32,6 +32,7 @@ from bonas.surrogates.surrogate import (
     Samples,
     Surrogate,
 )
+from bonas.traced_settings import Setting, as_setting
 
 
 class LastLayerState(NamedTuple):
@@ -49,8 +50,8 @@ class LastLayer(Surrogate):
     widths: tuple[int, ...]
     activation: str
     steps: int
-    learning_rate: float
-    weight_decay: float
+    learning_rate: Setting
+    weight_decay: Setting
     warm: bool
     regression: GaussianProcess
     space: Space | None = None
@@ -156,8 +157,8 @@ def last_layer(
     *,
     activation: str = "tanh",
     steps: int = 500,
-    learning_rate: float = 0.01,
-    weight_decay: float = 1e-3,
+    learning_rate: ArrayLike = 0.01,
+    weight_decay: ArrayLike = 1e-3,
     warm: bool = True,
     infer: Infer = "slice",
     samples: int = 10,
@@ -179,12 +180,18 @@ def last_layer(
             integrates over them by slice sampling.
         samples: The number of samples of the variances.
     """
-    check_all_static(widths=widths, steps=steps)
+    check_all_static(widths=widths, steps=steps, activation=activation, warm=warm)
     if len(widths) < 1:
         raise ValueError("widths must have at least one hidden layer; got none")
     if steps < 1:
         raise ValueError(f"steps must be at least 1; got {steps}")
     regression = gp(basis(affine_features), infer=infer, samples=samples)
     return LastLayer(
-        tuple(widths), activation, steps, learning_rate, weight_decay, warm, regression
+        widths=tuple(widths),
+        activation=activation,
+        steps=steps,
+        learning_rate=as_setting("learning_rate", learning_rate),
+        weight_decay=as_setting("weight_decay", weight_decay),
+        warm=warm,
+        regression=regression,
     )

@@ -6,6 +6,7 @@ from jaxtyping import Array
 
 from bonas import gp as gaussian
 from bonas.gp import Noise, priors
+from bonas.static_settings import check_static
 from bonas.surrogates.gaussian_process import GaussianProcess, gp
 from bonas.surrogates.hyperparameter_samplers import Infer
 
@@ -36,6 +37,7 @@ def linear(
         samples: See `surrogates.gp`.
         steps: See `surrogates.gp`.
     """
+    check_static("features", features)
     if not callable(features) and features not in FEATURES:
         raise ValueError(
             f"features must be one of {', '.join(FEATURES)}, or a function of a point; "

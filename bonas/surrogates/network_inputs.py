@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from bonas import nets
 from bonas.gp import indicator_of
 from bonas.spaces import Space
+from bonas.traced_settings import Setting, setting_value
 
 
 def features(space: Space | None, x: Float[Array, "m d"]) -> Float[Array, "m k"]:
@@ -55,14 +56,15 @@ def make_network(
 
 
 def full_batch_training(
-    steps: int, learning_rate: float, weight_decay: float
+    steps: int, learning_rate: Setting, weight_decay: Setting
 ) -> tuple[nets.Settings, nets.Hyperparameters]:
     """Return settings of training by Adam on all rows, with half a cosine as schedule."""
     settings = nets.Settings(
         optimizer="adam", batch=None, max_epochs=steps, schedule=nets.cosine
     )
     hyper = nets.Hyperparameters(
-        learning_rate=learning_rate, weight_decay=weight_decay or None
+        learning_rate=setting_value(learning_rate),
+        weight_decay=setting_value(weight_decay or None),
     )
     return settings, hyper
 

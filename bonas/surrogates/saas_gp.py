@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas import gp as gaussian
 from bonas.data import Dataset, empty
@@ -14,7 +14,7 @@ from bonas.gp import Kernel, Noise, Posterior, priors
 from bonas.half_capacity import call_on_half
 from bonas.infer import Target, all_finite, choose, nuts
 from bonas.spaces import Space
-from bonas.static_settings import check_counts, check_not_negative, check_static
+from bonas.static_settings import check_counts, check_not_negative
 from bonas.surrogates.lazy_cond import lazy_cond
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
@@ -119,7 +119,7 @@ class SAAS(PosteriorSurrogate):
 
 def saas(
     *,
-    alpha: float = 0.1,
+    alpha: ArrayLike = 0.1,
     noise: Noise = priors.log_normal_noise,
     samples: int = 16,
     thin: int = 4,
@@ -148,7 +148,6 @@ def saas(
     """
     check_counts(samples=samples, thin=thin, depth=depth, every=every)
     check_not_negative(burn=burn)
-    check_static("alpha", alpha)
     variance = gaussian.check_noise(noise)
     return SAAS(gaussian.saas(alpha), variance, samples, thin, burn, depth, every)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas import nets
 from bonas.data import Dataset, clean, empty
@@ -24,6 +24,7 @@ from bonas.surrogates.network_inputs import (
 )
 from bonas.surrogates.network_posterior import FunctionMixture, Inputs, Mixture, Outputs
 from bonas.surrogates.surrogate import FitInfo
+from bonas.traced_settings import Setting, as_setting, setting_value
 
 # Standard deviation of the initial means, large enough that members differ, and initial log
 # standard deviation of the weights, small enough to learn.
@@ -77,11 +78,11 @@ class VariationalNetwork(DrawnNetworks):
     draws: int
     steps: int
     refit_steps: int
-    learning_rate: float
+    learning_rate: Setting
     samples: int
-    repeats: float
-    prior_variance: float
-    floor: float
+    repeats: Setting
+    prior_variance: Setting
+    floor: Setting
     space: Space | None = None
 
     def init(self, capacity: int, d: int, p: int = 1) -> VariationalState:
@@ -133,7 +134,9 @@ class VariationalNetwork(DrawnNetworks):
         return make_network(width(self.space, d), self.widths, self.activation)
 
     def _predictive(self, d: int) -> VariationalNetworks:
-        return VariationalNetworks(self.floor, *self._network(d), self.space)
+        return VariationalNetworks(
+            setting_value(self.floor), *self._network(d), self.space
+        )
 
     def _training_run(self, key: PRNGKeyArray, data: Dataset) -> VIRun:
         shape, network = self._network(data.x.shape[1])
@@ -142,7 +145,10 @@ class VariationalNetwork(DrawnNetworks):
             inputs, data.y, weight=data.mask[:, 0].astype(data.x.dtype)
         )
         hyper = VIHyperparameters(
-            self.learning_rate, self.prior_variance, noise=0.1, repeats=self.repeats
+            setting_value(self.learning_rate),
+            setting_value(self.prior_variance),
+            noise=0.1,
+            repeats=setting_value(self.repeats),
         )
         return VIRun(
             key, shape, VI(samples=self.samples), TrainingPlan(), network, hyper, rows
@@ -179,11 +185,11 @@ def variational_network(
     draws: int = 60,
     steps: int = 1500,
     refit_steps: int = 500,
-    learning_rate: float = 0.02,
+    learning_rate: ArrayLike = 0.02,
     samples: int = 4,
-    repeats: float = 30.0,
-    prior_variance: float = 1.0,
-    floor: float = 0.01,
+    repeats: ArrayLike = 30.0,
+    prior_variance: ArrayLike = 1.0,
+    floor: ArrayLike = 0.01,
 ) -> VariationalNetwork:
     """Model the objective by mean-field Bayesian networks (Hutchinson, Chapter 2).
 
@@ -212,8 +218,6 @@ def variational_network(
     """
     check_all_static(widths=widths, members=members, draws=draws, steps=steps)
     check_all_static(refit_steps=refit_steps, samples=samples)
-    check_all_static(learning_rate=learning_rate, repeats=repeats)
-    check_all_static(prior_variance=prior_variance, floor=floor)
     model = VariationalNetwork(
         widths=tuple(widths),
         activation=activation,
@@ -221,11 +225,11 @@ def variational_network(
         draws=draws,
         steps=steps,
         refit_steps=refit_steps,
-        learning_rate=learning_rate,
+        learning_rate=as_setting("learning_rate", learning_rate),
         samples=samples,
-        repeats=repeats,
-        prior_variance=prior_variance,
-        floor=floor,
+        repeats=as_setting("repeats", repeats),
+        prior_variance=as_setting("prior_variance", prior_variance),
+        floor=as_setting("floor", floor),
     )
     _check_settings(model)
     return model
@@ -242,5 +246,6 @@ def _check_settings(model: VariationalNetwork) -> None:
             f"draws must be a multiple of members, {model.members}; got {model.draws}"
         )
     for name in ("learning_rate", "repeats", "prior_variance", "floor"):
-        if not getattr(model, name) > 0.0:
-            raise ValueError(f"{name} must be above 0; got {getattr(model, name)}")
+        value = getattr(model, name)
+        if isinstance(value, float) and not value > 0.0:
+            raise ValueError(f"{name} must be above 0; got {value}")

@@ -73,8 +73,8 @@ def test_a_dict_is_not_a_space(tmp_path):
         (lambda: surrogates.gp(steps=np.array(3)), "GaussianProcess.steps"),
         (lambda: surrogates.gp(samples=jnp.array(3)), "GaussianProcess.samples"),
         (
-            lambda: surrogates.last_layer(learning_rate=np.array(0.1)),
-            "LastLayer.learning_rate",
+            lambda: surrogates.last_layer(activation=np.array("relu")),
+            "LastLayer.activation",
         ),
     ],
 )
@@ -179,7 +179,6 @@ TRACED = {
     "the range of parameter 'n'": lambda n: bonas.Space(n=bonas.Int(0, n)),
     "candidates": lambda n: bonas.search.turbo(CAMEL.space, candidates=n),
     "population": lambda n: bonas.search.evolution(CAMEL.space, population=n),
-    "alpha": lambda n: surrogates.saas(alpha=n),
     "burn": lambda n: surrogates.saas(burn=n),
     "burn ": lambda n: surrogates.gp(burn=n),
     "restarts": lambda n: surrogates.gp(restarts=n),
@@ -195,10 +194,6 @@ TRACED = {
     "draws  ": lambda n: acquire.batch_ei(n),
     "points": lambda n: acquire.knowledge_gradient(n),
     "minima": lambda n: acquire.max_value_entropy(n),
-    "weight": lambda n: acquire.penalize(bonas.log_ei, jnp.sum, weight=n),
-    "delta": lambda n: acquire.scheduled_lcb(n),
-    "beta": lambda n: acquire.top_two(beta=n),
-    "eta": lambda n: acquire.hedge(eta=n),
     "near": lambda n: acquire.gradient_ascent(CAMEL.space, near=n),
     "candidates ": lambda n: acquire.random_candidates(CAMEL.space, candidates=n),
     "capacity  ": lambda n: bonas.empty(n, 2),
@@ -210,22 +205,39 @@ TRACED = {
     "burn  ": lambda n: infer.slice_sample(KEY, jnp.sum, START, samples=2, burn=n),
     "steps  ": lambda n: infer.maximize(KEY, jnp.sum, START, steps=n),
     "budget": lambda n: bonas.run_curves(CURVES, abs, CHECKPOINTS, KEY, n),
+    "lie": lambda n: acquire.constant_liar(n),
+    "corrected": lambda n: acquire.under_sampled(corrected=n),
+    "features": lambda n: surrogates.linear(n),
+    "infer": lambda n: surrogates.gp(infer=n),
+    "groups": lambda n: surrogates.additive([(n,)]),
+    "warm": lambda n: surrogates.ensemble(warm=n),
+    "weight_prior": lambda n: surrogates.hmc_network(weight_prior=(n, 1.0)),
+    "output": lambda n: bonas.bayes(CAMEL.space, output=n),
+    "failures": lambda n: bonas.bayes(CAMEL.space, failures=n),
+    "known_noise": lambda n: bonas.bayes(CAMEL.space, known_noise=n),
+    "direction": lambda n: bonas.run(
+        bonas.bayes(CAMEL.space), CAMEL.objective, KEY, 2, direction=n
+    ),
     "steps   ": lambda n: bonas.curve_search(CAMEL.space, (1, n)),
-    "kappa": lambda n: bonas.search.add_gp_ucb(CAMEL.space, kappa=n),
 }
 
 
 @pytest.mark.parametrize("name", TRACED)
 def test_a_tracer_in_place_of_a_static_value_is_refused(name):
-    words = f"^{name.strip()} must be static, because it determines shapes"
+    words = (
+        f"^{name.strip()} must be static, because it determines the compiled program"
+    )
     with pytest.raises(TypeError, match=words):
         jax.eval_shape(TRACED[name], 3)
 
 
 def test_a_tracer_as_a_setting_is_named():
-    with pytest.raises(TypeError, match=r"static; got a tracer as kappa"):
+    with pytest.raises(TypeError, match=r"static; got a tracer as Bayes.repeats"):
         jax.eval_shape(
-            lambda n: acquire.closed_form_acquisition(bonas.lcb, kappa=n), 1.0
+            lambda n: bonas.run(
+                bonas.bayes(CAMEL.space, repeats=n), CAMEL.objective, KEY, 3
+            ),
+            True,
         )
 
 

@@ -19,10 +19,9 @@ from bonas.search.trust_region import (
     MIN_LENGTH,
     SUCCESSES,
     TrustState,
-    sample_box,
-    side_ratios,
     update_length,
 )
+from bonas.search.trust_region_box import sample_box, side_ratios
 
 KEY = jax.random.key(0)
 PROBLEM = functions.levy(6)
