@@ -98,7 +98,6 @@ INTERFACE = (
     "search/objectives",
     "search/start_states",
     "search/history",
-    "search/large_constants",
     "search/model_warnings",
 )
 LONGEST_FILE = 350

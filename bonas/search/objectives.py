@@ -1,6 +1,7 @@
 """Objectives: functions of a key and a point, or of a key and named parameters."""
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Number
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.spaces import Space
@@ -30,6 +32,8 @@ _UNTRACEABLE = (
     jax.errors.TracerIntegerConversionError,
 )
 _USE_MINIMIZE = "use jax.numpy, or bonas.minimize for any Python function"
+# A program has two more copies of a constant of this many bytes, and compiles half as fast.
+_LARGE_CONSTANT = 100_000_000
 # Name of the argument that receives the active parameters.
 _ACTIVE = "active"
 
@@ -166,6 +170,38 @@ def check_extra(args: tuple[Any, ...]) -> None:
                 "arguments of the objective must be arrays or pytrees of arrays, because they are "
                 f"traced; got {leaf!r}: define it in the objective"
             )
+
+
+def warn_about_constants(program: Any) -> None:
+    """Warn if a traced program, as from `jax.jit(f).trace(...)`, has large constants."""
+    large = [
+        leaf for leaf in _constants_of(program.jaxpr) if leaf.nbytes > _LARGE_CONSTANT
+    ]
+    if large:
+        largest = max(large, key=lambda leaf: leaf.nbytes)
+        warnings.warn(
+            f"an array of shape {largest.shape} and {largest.nbytes / 1e6:,.0f} MB is a constant "
+            "of the program, which is copied and slow to compile. If the objective uses it, pass "
+            "it as an argument: run(search, objective, key, steps, array) calls "
+            "objective(key, u, array)",
+            stacklevel=3,
+        )
+
+
+def _constants_of(closed: Any) -> list[Any]:
+    """Return the concrete arrays among the constants of a jaxpr and of those that it calls."""
+    arrays = jax.Array, np.ndarray
+    found = [
+        leaf
+        for leaf in closed.consts
+        if isinstance(leaf, arrays) and not isinstance(leaf, jax.core.Tracer)
+    ]
+    inner = [value for each in closed.jaxpr.eqns for value in each.params.values()]
+    for value in inner:
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, ClosedJaxpr):
+                found += _constants_of(one)
+    return found
 
 
 def direction_sign(direction: str) -> float:

@@ -49,7 +49,8 @@ def run_many(
         keys: One random key per run.
         steps: The number of evaluations of each run.
         *args: Arrays that the objective receives after the point, the same in all runs. Calls that
-            differ only in them, in the keys and in `data` use one compiled program.
+            differ only in them, in the keys and in `data` use one compiled program. For other
+            arrays in every run, map `run` over them by `jax.vmap` or `jax.lax.map`.
         direction: "minimize" or "maximize".
         state: The states (k, ...) of earlier runs, to continue them.
         data: Known observations, from which all runs start.

@@ -16,6 +16,7 @@ from bonas.search.objectives import (
     as_point_objective,
     bind_direction,
     direction_sign,
+    warn_about_constants,
 )
 from bonas.search.search import Search
 from bonas.search.start_states import Known, start_state
@@ -89,7 +90,9 @@ def run(
 
         return jax.lax.scan(step, state, jnp.arange(steps // q) + known // q)
 
-    state, rows = take_steps(run_key, start, known, args)
+    inputs = run_key, start, known, args
+    warn_about_constants(take_steps.trace(*inputs))
+    state, rows = take_steps(*inputs)
     history = make_history(rows, state, sign)
     warn_about_model(history.info)
     return history
