@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, PRNGKeyArray
 
 from bonas.spaces import Space
+from bonas.static_settings import check_growth
 
 
 class _Observation(NamedTuple):
@@ -139,6 +140,9 @@ class Search:
         Args:
             state: The state to grow.
             fresh: `init(key, capacity)` with the key of the initial `state`.
+
+        Raises:
+            ValueError: If the capacity of `fresh` is smaller.
         """
         return jax.tree.map(_overwrite, fresh, state)
 
@@ -147,4 +151,5 @@ def _overwrite(new: Array, old: Array) -> Array:
     """Write `old` over the first entries of `new`."""
     if new.shape == old.shape:
         return old
+    check_growth(old.shape, new.shape)
     return new.at[tuple(slice(n) for n in old.shape)].set(old)

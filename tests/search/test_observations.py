@@ -3,6 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import bonas
+from bonas import search as searches
 from bonas.search import Observation
 from bonas.search.observations import (
     add_observation,
@@ -13,6 +15,15 @@ from bonas.search.repeated_points import is_observed
 
 A, B = jnp.array([0.25, 0.5]), jnp.array([0.75, 0.5])
 TELL = jax.jit(add_observation)
+SPACE = bonas.Space(x=bonas.Float(0.0, 1.0), y=bonas.Float(0.0, 1.0))
+SEARCHES = {
+    "bayes": bonas.bayes(SPACE),
+    "evolution": searches.evolution(SPACE),
+    "known noise": bonas.bayes(SPACE, known_noise=True),
+    "random": searches.random(SPACE),
+    "rembo": searches.rembo(SPACE, dim=1),
+    "turbo": searches.turbo(SPACE),
+}
 
 
 def trial(x, y, ok=True):
@@ -114,3 +125,24 @@ def test_wrong_shapes_are_refused(two):
         ValueError, match=r"x of shape \(2,\) and y of shape \(\); got \(3,\) and \(\)"
     ):
         add_observation(two, trial(jnp.zeros(3), 1.0))
+
+
+@pytest.mark.parametrize("name", sorted(SEARCHES))
+def test_a_state_with_more_observations_than_its_capacity_is_refused(name):
+    search = SEARCHES[name]
+    noise = 0.1 if search.uses_known_noise else None
+    state = search.init(jax.random.key(0), 2)
+    for x in (0.1, 0.2):
+        state = search.tell(state, Observation(jnp.array([x, x]), x, noise=noise))
+    with pytest.raises(ValueError, match=r"capacity is 2 points; use a larger"):
+        search.tell(state, Observation(jnp.array([0.3, 0.3]), 0.3, noise=noise))
+    with pytest.raises(ValueError, match=r"capacity is 2 points; use a larger"):
+        search.ask(jax.random.key(0), state)
+
+
+@pytest.mark.parametrize("name", sorted(SEARCHES))
+def test_a_state_does_not_shrink(name):
+    search = SEARCHES[name]
+    state, fewer = (search.init(jax.random.key(0), n) for n in (4, 2))
+    with pytest.raises(ValueError, match=r"can only grow to a larger capacity .* got"):
+        search.grow(state, fewer)
