@@ -1,10 +1,11 @@
 """How long do users wait for the compiler?
 
-Four questions: how many seconds of CPU tracing, lowering and compiling an ask take, for spaces and
+Five questions: how many seconds of CPU tracing, lowering and compiling an ask take, for spaces and
 capacities; when `minimize` and `Study.optimize` call the objective for the first time, and when
 they reach the first point that a model chose, with an empty and with a filled compilation cache;
-whether the thread that compiles slows an objective in JAX; and what `run_many` saves by passing a
-table to the objective as an argument. Each measurement is made in a new process.
+whether the thread that compiles slows an objective in JAX; what `run_many` saves by passing a table
+to the objective as an argument; and what one call for a heat map, as in the ninth notebook, saves
+over a search per setting. Each measurement is made in a new process.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from rich.table import Table
 import bonas
 from bonas.study import Study
 from experiments import common
+from experiments.benchmarks.heat_map import cpu_seconds, heat_map, show_heat_map
 from experiments.raiders.networks import raiders
 
 
@@ -48,6 +50,11 @@ class Config:
     # products of matrices in one evaluation of an objective, for about 0.05 s and 0.5 s
     lengths: tuple[int, ...] = (40, 400)
     seeds: int = 3  # processes for each start; the median is reported
+    side: int = 8  # values of each of the two settings of the heat map
+    runs: int = 20  # searches for each pair of settings, with 20 evaluations each
+    looped: int = (
+        3  # settings that the loop measures; the others are assumed to take as long
+    )
 
 
 SMOKE = Config(
@@ -58,6 +65,9 @@ SMOKE = Config(
     steps=6,
     lengths=(4,),
     seeds=1,
+    side=2,
+    runs=2,
+    looped=1,
 )
 
 
@@ -166,14 +176,8 @@ def many_tables(tables: int, steps: int) -> dict[str, Any]:
 
 
 MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {
-    each.__name__: each for each in (program, start, slowdown, many_tables)
+    each.__name__: each for each in (program, start, slowdown, many_tables, heat_map)
 }
-
-
-def cpu_seconds(function: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result of a function and its CPU seconds."""
-    begin = time.process_time()
-    return function(), time.process_time() - begin
 
 
 def count_equations(jaxpr: Any) -> int:
@@ -207,7 +211,7 @@ def measure_all(config: Config) -> dict[str, Any]:
     found: dict[str, Any] = {"programs": [], "starts": []}
     with common.progress_bar(20, disable=None) as bar:
         task = bar.add_task(
-            "", total=len(programs) + 2 * config.seeds * len(runners) + 2
+            "", total=len(programs) + 2 * config.seeds * len(runners) + 3
         )
         for space, n in programs:
             bar.update(task, description=f"{space}, {n}")
@@ -234,6 +238,10 @@ def measure_all(config: Config) -> dict[str, Any]:
         found["slowdown"] = [measure("slowdown", None, n) for n in config.lengths]
         bar.advance(task)
         found["tables"] = measure("many_tables", None, config.tables, config.steps)
+        bar.advance(task)
+        bar.update(task, description="heat map")
+        grid = config.side, config.runs, config.looped
+        found["heat_map"] = measure("heat_map", None, *grid)
         bar.advance(task)
     return found
 
@@ -271,6 +279,7 @@ def show(found: dict[str, Any]) -> None:
     for name, seconds in found["tables"].items():
         calls = ", ".join(f"{one:.2f}" for one in seconds)
         console.print(f"Calls of run_many, the table as {name}: {calls} CPU s")
+    show_heat_map(console, found["heat_map"], found["config"])
 
 
 def main() -> None:
@@ -288,11 +297,12 @@ def main() -> None:
         print(json.dumps(MEASUREMENTS[name](*arguments)))
         return
     common.setup(args.out)
-    found = measure_all(config)
-    common.write_json(
-        args.out / "benchmarks_compile.json",
-        {"config": asdict(config), **common.provenance(), **found},
-    )
+    found = {
+        "config": asdict(config),
+        **common.provenance(),
+        **measure_all(config),
+    }
+    common.write_json(args.out / "benchmarks_compile.json", found)
     show(found)
 
 
