@@ -87,12 +87,13 @@ SPEED = (
     "gp/starting_point",
     "half_capacity",
 )
-# How objectives and the noise may be written, arguments are checked, runs be started and histories
-# read: a reader of the algorithm may skip them.
+# How objectives and the noise may be written, arguments are checked, inference and runs be started
+# and histories read: a reader of the algorithm may skip them.
 INTERFACE = (
     "gp/noise_settings",
     "static_settings",
     "traced_settings",
+    "infer/prior_middle",
     "acquire/argument_checks",
     "search/checks",
     "search/objectives",

@@ -62,8 +62,6 @@ def leave_saddle(
     examined = jax.tree.map(is_centered, prior, is_leaf=is_distribution)
     data = _artificial_data(x)
     density = target(prior, lambda params: log_likelihood(params, data)).maximizing
-    gradient = jax.grad(density)(posterior.start)
-    draw = posterior.draw(jax.random.key(0))
 
     def move(is_examined: bool, slope: Array, middle: Array, drawn: Array) -> Array:
         if not is_examined:
@@ -72,8 +70,12 @@ def leave_saddle(
         moved: Array = jnp.where(is_stuck, drawn, middle)
         return moved
 
-    start = jax.tree.map(move, examined, gradient, posterior.start, draw)
-    return posterior._replace(start=start)
+    def find_start() -> Tree:
+        start = posterior.start
+        draw = posterior.draw(jax.random.key(0))
+        return jax.tree.map(move, examined, jax.grad(density)(start), start, draw)
+
+    return posterior._replace(find_start=find_start)
 
 
 def _artificial_data(x: Array) -> Dataset:

@@ -14,6 +14,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from numpyro.distributions import biject_to
 
+from bonas.infer.prior_middle import middle
+
 Tree = Any  # a pytree of arrays
 LogDensity = Callable[[Tree], Float[Array, ""]]
 
@@ -44,9 +46,16 @@ class Target(NamedTuple):
     constrain: Callable[[Tree], Tree]  # z -> θ
     unconstrain: Callable[[Tree], Tree]  # θ -> z
     draw: Callable[[PRNGKeyArray], Tree]  # key -> z from the prior
-    # z at the middle of the prior: the medians, or the means of distributions without a quantile
-    # function, or 0 if the mean is not known or infinite
-    start: Tree
+    find_start: Callable[[], Tree]  # start, computed only where it is needed
+
+    @property
+    def start(self) -> Tree:
+        """Return z at the middle of the prior, or where a kernel asks to start instead.
+
+        The middle is the median, or the mean of a distribution without a quantile function, or 0 if
+        the mean is not known or infinite.
+        """
+        return self.find_start()
 
 
 def target(prior: Tree, log_likelihood: LogDensity) -> Target:
@@ -94,12 +103,14 @@ def target(prior: Tree, log_likelihood: LogDensity) -> Target:
         drawn = [d.sample(k) for d, k in zip(leaves, keys, strict=False)]
         return unconstrain(jax.tree.unflatten(structure, drawn))
 
-    # not weakly typed: a strongly typed start would compile the program again
-    start = jax.tree.map(
-        lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype),
-        unconstrain(_map(_middle, prior)),
-    )
-    return Target(sampling, maximizing, constrain, unconstrain, draw, start)
+    def find_start() -> Tree:
+        # not weakly typed: a strongly typed start would compile the program again
+        return jax.tree.map(
+            lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype),
+            unconstrain(_map(middle, prior)),
+        )
+
+    return Target(sampling, maximizing, constrain, unconstrain, draw, find_start)
 
 
 def _sum(
@@ -125,29 +136,6 @@ def _map(function: Callable[[Any], Any], prior: Tree) -> Tree:
                 f"a prior must consist of continuous NumPyro distributions; got {leaf!r}"
             )
     return jax.tree.map(function, prior, is_leaf=is_distribution)
-
-
-def _middle(distribution: dist.Distribution) -> Array:
-    """Return the median, or else the mean, or else the parameter at z = 0; see `Target.start`."""
-    shape = distribution.shape()
-    # these classes have no quantile function of their own
-    while isinstance(distribution, (dist.ExpandedDistribution, dist.Independent)):
-        distribution = distribution.base_dist
-    try:
-        middle = distribution.icdf(jnp.full(distribution.shape(), 0.5))
-    # some quantile functions need another library
-    except (NotImplementedError, AttributeError, ImportError):
-        middle = _mean_or_center(distribution)
-    return jnp.broadcast_to(middle, shape)
-
-
-def _mean_or_center(distribution: dist.Distribution) -> Array:
-    transform = biject_to(distribution.support)
-    center: Array = transform(jnp.zeros(transform.inverse_shape(distribution.shape())))
-    try:
-        return jnp.where(jnp.isfinite(distribution.mean), distribution.mean, center)
-    except (NotImplementedError, AttributeError):
-        return center
 
 
 def flat(

@@ -228,6 +228,23 @@ def test_what_is_no_continuous_distribution_is_refused(wrong):
 
 
 @pytest.mark.typed
+def test_a_density_alone_does_not_compute_the_start():
+    """A quantile function would add hundreds of operations to every program with the density."""
+
+    class Counted(dist.Normal):
+        calls = 0
+
+        def icdf(self, q):
+            Counted.calls += 1
+            return super().icdf(q)
+
+    made = infer.target({"a": Counted(0.0, 1.0)}, _nothing)
+    made.maximizing({"a": jnp.zeros(())})
+    assert Counted.calls == 0
+    assert made.start == {"a": 0.0}
+    assert Counted.calls == 1
+
+
 def test_nan_becomes_impossible():
     density, vector, _ = flat(lambda z: jnp.log(z["a"]), {"a": jnp.asarray(-1.0)})
     assert density(vector) == -jnp.inf
