@@ -113,7 +113,13 @@ class Space:
     def _active(self, u: Array) -> Array:
         if u.ndim == 2:
             return jax.vmap(self.active)(u)
-        values = self.values(u)
+        self._check_row(u)
+        read = {name for parents in self.parents.values() for name in parents}
+        values = {
+            name: p.value(u[i])
+            for i, (name, p) in enumerate(self.parameters.items())
+            if name in read  # the others would enlarge every program
+        }
         active: dict[str, Any] = {}
         for name, parents in self.parents.items():  # parents come before their children
             condition = self.conditions.get(name)

@@ -84,6 +84,28 @@ def test_decoded_values_stay_within_bounds(space):
         assert all(p.low <= config[name] <= p.high for name, p in numbers.items())
 
 
+def test_conditions_compute_only_the_values_that_they_read():
+    """An ask evaluates conditions many times; the values of all parameters would enlarge it."""
+
+    class Unread(Float):
+        calls = 0
+
+        def value(self, u):
+            Unread.calls += 1
+            return super().value(u)
+
+    space = Space(
+        depth=Int(1, 2),
+        rate=Unread(0.0, 1.0),
+        dict=Float(0.0, 1.0, when={"depth": 2}),
+        function=Float(0.0, 1.0, when=lambda values: values["depth"] > 1),
+    )
+    Unread.calls = 0
+    found = space.active(jnp.asarray([0.0, 0.5, 0.5, 0.5]))
+    assert found.tolist() == [True, True, False, False]
+    assert Unread.calls == 0
+
+
 @each_space
 def test_only_active_parameters_are_decoded(space):
     for row in spread(space, uniform(2, space, 12)):
