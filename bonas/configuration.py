@@ -13,7 +13,7 @@ _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS
 # Packages whose frames are not the caller's.
 _INTERNAL = ("bonas", "jax", "contextlib")
 # Programs that compile in less than this many seconds are not cached.
-_MIN_COMPILE_SECONDS = 0.3
+_MIN_COMPILE_SECONDS = 0.05
 
 # Whether `configure` was called, or the warning about its absence was shown.
 _is_configured = False
