@@ -86,6 +86,7 @@ SPEED = (
     "gaussian_density",
     "gp/starting_point",
     "half_capacity",
+    "search/garbage_collection",
 )
 # How objectives and the noise may be written, arguments are checked, inference and runs be started
 # and histories read: a reader of the algorithm may skip them.

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset, append, empty
 from bonas.search.checks import check_precision
+from bonas.search.garbage_collection import only_new_objects
 from bonas.search.search import AskInfo, AskResult, Observation, merge_infos
 from bonas.static_settings import check_static
 
@@ -118,6 +119,7 @@ def check_capacity(observations: Observations, new: ArrayLike) -> None:
         )
 
 
+@only_new_objects()
 def sequential_ask(
     ask_one: Callable[[PRNGKeyArray, Any], AskResult],
     key: PRNGKeyArray,
