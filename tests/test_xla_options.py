@@ -6,6 +6,7 @@ import pytest
 from bonas import xla_options
 
 EMITTERS = "xla_cpu_use_fusion_emitters"
+FLAGS = f"--{EMITTERS}=false --xla_backend_extra_options=xla_cpu_disable_loop_unrolling"
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def test_measured_releases_get_the_options(environment, monkeypatch):
     monkeypatch.setattr(jaxlib, "__version__", "0.10.3")
     xla_options.compile_faster()
     xla_options.use_one_thread()
-    assert environment["XLA_FLAGS"] == f"--{EMITTERS}=false"
+    assert environment["XLA_FLAGS"] == FLAGS
     assert environment["NPROC"] == "1"
     assert xla_options.for_long_arrays() == {EMITTERS: True}
 
@@ -38,11 +39,12 @@ def test_other_releases_get_none(environment, monkeypatch, release):
 
 def test_settings_of_the_user_are_kept(environment, monkeypatch):
     monkeypatch.setattr(jaxlib, "__version__", "0.10.3")
-    monkeypatch.setenv("XLA_FLAGS", f"--{EMITTERS}=true")
+    own = f"--{EMITTERS}=true --xla_backend_extra_options=xla_cpu_optimize_for_size"
+    monkeypatch.setenv("XLA_FLAGS", own)
     monkeypatch.setenv("NPROC", "4")
     xla_options.compile_faster()
     xla_options.use_one_thread()
-    assert environment["XLA_FLAGS"] == f"--{EMITTERS}=true"
+    assert environment["XLA_FLAGS"] == own
     assert environment["NPROC"] == "4"
 
 
@@ -50,4 +52,4 @@ def test_other_flags_are_kept(environment, monkeypatch):
     monkeypatch.setattr(jaxlib, "__version__", "0.10.3")
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=folder")
     xla_options.compile_faster()
-    assert environment["XLA_FLAGS"] == f"--xla_dump_to=folder --{EMITTERS}=false"
+    assert environment["XLA_FLAGS"] == f"--xla_dump_to=folder {FLAGS}"
