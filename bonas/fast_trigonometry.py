@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
-@jax.custom_jvp
+@jax.jit  # an ask calls it more than twenty times, and traces each shape once
 def sine_and_cosine(
     angle: Float[Array, "*n"],
 ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
@@ -16,6 +16,11 @@ def sine_and_cosine(
     Several times faster than `jnp.sin` and `jnp.cos`, which on a CPU are one library call per
     number: these are polynomials of a quarter of the angle, which is then doubled twice.
     """
+    return _sine_and_cosine(angle)
+
+
+@jax.custom_jvp
+def _sine_and_cosine(angle: Array) -> tuple[Array, Array]:
     quarter = 0.25 * angle
     square = quarter * quarter
     sine = quarter * _series(square, 1)
@@ -25,11 +30,11 @@ def sine_and_cosine(
     return sine, cosine
 
 
-@sine_and_cosine.defjvp
+@_sine_and_cosine.defjvp
 def _sine_and_cosine_jvp(
     primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    sine, cosine = sine_and_cosine(*primals)
+    sine, cosine = _sine_and_cosine(*primals)
     (change,) = tangents
     return (sine, cosine), (cosine * change, -sine * change)
 
