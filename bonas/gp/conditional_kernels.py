@@ -30,7 +30,7 @@ from bonas.gp.active_functions import (
     evaluate_active,
     resolve_function,
 )
-from bonas.gp.default_kernels import matern52
+from bonas.gp.default_kernels import Stationary, matern52
 from bonas.gp.kernel import (
     Kernel,
     Params,
@@ -93,6 +93,11 @@ class ConditionalKernel(Kernel):
     def gram(self, params: Params, a: Array, b: Array) -> Array:
         rows = jax.vmap(partial(self._embed, params))
         return gram(self.base, {**params, "lengthscale": 1.0}, rows(a), rows(b))
+
+    def diagonal(self, params: Params, x: Array) -> Array:
+        if isinstance(self.base, Stationary):  # the embedding does not matter
+            return self.base.diagonal(params, x)
+        return super().diagonal(params, x)
 
     def check(self, x: np.ndarray) -> None:
         check_unit_cube(self.active, x)

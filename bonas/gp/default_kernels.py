@@ -55,6 +55,10 @@ class Stationary(Kernel):
         rows = jax.vmap(partial(self.embed, params))
         return variance * self.profile(params, squared_distances(rows(a), rows(b)))
 
+    def diagonal(self, params: Params, x: Array) -> Array:
+        variance: Array = params["variance"]
+        return variance * self.profile(params, jnp.zeros(len(x), x.dtype))
+
 
 @jax.custom_jvp
 def _matern52(r2: Array) -> Array:

@@ -23,7 +23,6 @@ from bonas.gp.kernel import (
     check_params,
     check_points,
     gram,
-    variances,
 )
 from bonas.linalg import (
     factorize,
@@ -222,7 +221,7 @@ def predict(posterior: Posterior, x: ArrayLike) -> Prediction:
 @jax.jit
 def _predict(posterior: Posterior, x: Array) -> Prediction:
     mean, white = project(posterior, x)
-    prior = variances(posterior.kernel, posterior.params, x)
+    prior = posterior.kernel.diagonal(posterior.params, x)
     return Prediction(mean, safe_sqrt(nonnegative_variance(prior, white)))
 
 

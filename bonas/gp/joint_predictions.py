@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from bonas.gp.exact import Posterior, as_points, project, rounding_error
-from bonas.gp.kernel import gram, variances
+from bonas.gp.kernel import gram
 from bonas.linalg import factorize
 
 
@@ -55,6 +55,6 @@ def sample(
 def _sample(key: PRNGKeyArray, posterior: Posterior, x: Array, k: int) -> Array:
     mean: Array
     mean, cov = _all_pairs(posterior, x)
-    prior = variances(posterior.kernel, posterior.params, x)
+    prior = posterior.kernel.diagonal(posterior.params, x)
     lower, _ = factorize(cov + jnp.diag(rounding_error(prior)), jnp.ones(len(x), bool))
     return mean[None, :] + jax.random.normal(key, (k, len(x)), cov.dtype) @ lower.T

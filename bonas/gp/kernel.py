@@ -54,6 +54,10 @@ class Kernel:
     def check(self, x: np.ndarray) -> None:
         """Raise a ValueError if points (n, d) are outside the domain of the kernel."""
 
+    def diagonal(self, params: Params, x: Array) -> Array:
+        """Return the variances (m,) of points x (m, d), the diagonal of `gram`."""
+        return jax.vmap(lambda p: _value(self, params, p, p))(x)
+
     def with_categories(self, categories: tuple[int, ...]) -> "Kernel":
         """Return the kernel for points with these options per column; see `gp.with_categories`."""
         if self.categories is not None:
@@ -141,13 +145,6 @@ def explain_missing(names: Iterable[str]) -> Iterator[None]:
             f"the kernel needs the parameter {error}, but its prior has {', '.join(names)}: "
             "add a distribution for it to the prior"
         ) from error
-
-
-def variances(
-    kernel: Kernel, params: Params, x: Float[Array, "m d"]
-) -> Float[Array, " m"]:
-    """Return the prior variances k(x_i, x_i), the diagonal of `gram`."""
-    return jax.vmap(lambda p: _value(kernel, params, p, p))(x)
 
 
 def _value(kernel: Kernel, params: Params, a: Array, b: Array) -> Array:

@@ -35,6 +35,20 @@ def test_gram_equals_value_at_every_pair(kernel, seed):
     )
 
 
+def test_the_diagonal_is_the_covariance_of_each_point_with_itself(kernel):
+    params, points = params_of(kernel, 3), SPACE.sample(jax.random.key(3), 10)
+    found = jax.jit(type(kernel).diagonal)(kernel, params, points)
+    each = jax.vmap(lambda x: kernel.value(params, x, x))(points)
+    np.testing.assert_allclose(found, each, rtol=1e-12)
+
+
+def test_a_conditional_kernel_of_any_base_has_its_own_diagonal():
+    kernel = gp.arc(SPACE, gp.matern52() + gp.Kernel({}, lambda params, a, b: a @ b))
+    params, points = params_of(kernel, 0), SPACE.sample(jax.random.key(0), 10)
+    each = jax.vmap(lambda x: kernel.value(params, x, x))(points)
+    np.testing.assert_allclose(kernel.diagonal(params, points), each, rtol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_gram_matrices_are_symmetric_and_positive_semidefinite(kernel, seed):
     points = SPACE.sample(jax.random.key(seed), 30)
