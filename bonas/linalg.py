@@ -63,7 +63,8 @@ def factorize(cov: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factor:
 
 
 def _cholesky(cov: Array) -> Array:
-    return jax.lax.linalg.cholesky(cov, symmetrize_input=False)
+    # The transpose, of a symmetric matrix, is in the order of LAPACK: it needs no strided copy.
+    return jax.lax.linalg.cholesky(cov.T, symmetrize_input=False)
 
 
 @factorize.defjvp
