@@ -69,8 +69,8 @@ def _matern52(r2: Array) -> Array:
 @_matern52.defjvp
 def _matern52_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     r = safe_sqrt(5.0 * primals[0])
-    decay = jnp.exp(-r)
-    return (1.0 + r + r * r / 3.0) * decay, -5.0 / 6.0 * (1.0 + r) * decay * tangents[0]
+    slope = -5.0 / 6.0 * (1.0 + r) * jnp.exp(-r)
+    return _matern52(*primals), slope * tangents[0]
 
 
 def matern52_profile(params: Params, r2: Array) -> Array:

@@ -18,6 +18,12 @@ from bonas.surrogates.hyperparameter_samplers import METHODS, Infer, choose_samp
 from bonas.surrogates.noise_samples import noise_samples
 from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
+# From this number of observations on, one more hardly changes the hyperparameters. An optimization
+# then begins with a short step, as the density is narrow, and ends when the next step would
+# increase the log density by less than the second number.
+_MANY = 64
+_LEAST_GAIN = 0.02
+
 
 class GPState(NamedTuple):
     """Hyperparameter samples and the posteriors given them."""
@@ -78,10 +84,11 @@ class GaussianProcess(PosteriorSurrogate):
         return noise_samples(self, self._target, state)
 
     def adapt(self, space: Space) -> "GaussianProcess":
-        if self.kernel is None:
-            kernel = default_kernel(space)
-        else:
-            kernel = gaussian.with_categories(self.kernel, space.categories)
+        kernel = (
+            gaussian.with_categories(self.kernel, space.categories)
+            if self.kernel
+            else default_kernel(space)
+        )
         # Raises a ValueError if the kernel was made for another space.
         gaussian.hyperprior(kernel, space.dim, noise=self.noise, mean=self.mean)
         return replace(self, kernel=kernel)
@@ -103,6 +110,7 @@ class GaussianProcess(PosteriorSurrogate):
         """Return hyperparameters (s, ...) and diagnostics."""
         target = self._target(data)
         if self.infer == "map":
+            few = data.size < _MANY
             return maximize(
                 key,
                 target.maximizing,
@@ -110,6 +118,8 @@ class GaussianProcess(PosteriorSurrogate):
                 draw=target.draw,
                 restarts=self.restarts,
                 steps=self.steps,
+                first_step=jnp.where(few, 1.0, (4.0 / data.size).astype(data.y.dtype)),
+                stop_below=_LEAST_GAIN * ~few,
             )
         sampler = choose_sampler(self.infer, scale, self.samples, self.burn)
         return sampler(key, target.sampling, last)

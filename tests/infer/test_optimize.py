@@ -199,3 +199,47 @@ def test_single_precision_in_gives_single_precision_out():
 def test_restarts_without_a_draw_are_refused():
     with pytest.raises(ValueError, match="draw"):
         infer.maximize(KEY, _quadratic, jnp.zeros(5), restarts=1)
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    """Runs from eight starts that stop once a step would gain less than 0.01."""
+    starts = 0.7 + jax.random.normal(jax.random.key(5), (8, 3))
+
+    @jax.jit
+    def climb(start):
+        return infer.maximize(KEY, _quadratic, start, steps=60, stop_below=0.01)
+
+    return [climb(start) for start in starts], jax.jit(jax.vmap(climb))(starts)
+
+
+def test_it_stops_once_steps_gain_little(stopped):
+    alone, _ = stopped
+    for _, info in alone:
+        assert info.evaluations < 40
+        assert info.log_density > -0.05  # the maximum is 0
+        assert info.accept == 1.0
+
+
+def test_lanes_that_stop_early_stay_where_they_stopped(stopped):
+    alone, (z, info) = stopped
+    np.testing.assert_array_equal(
+        info.evaluations, [one.evaluations for _, one in alone]
+    )
+    np.testing.assert_allclose(z, jnp.stack([one for one, _ in alone]), rtol=1e-9)
+
+
+def test_a_short_first_step_is_not_taken_back():
+    """The whole gradient leads too far, and a hundredth of it does not."""
+    start = jnp.full(1, 0.75)
+
+    def density(z):
+        return -500.0 * jnp.sum((z - 0.7) ** 2)
+
+    evaluations = [
+        infer.maximize(
+            KEY, density, start, steps=60, first_step=first, stop_below=1e-6
+        )[1].evaluations
+        for first in (1.0, 0.01)
+    ]
+    assert evaluations[1] < evaluations[0]
