@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bonas.tabular.job import open_study as open_study
     from bonas.tabular.job import read_job as read_job
     from bonas.tabular.network_families import FAMILIES as FAMILIES
-    from bonas.tabular.network_families import Family as Family
+    from bonas.tabular.network_family import Family as Family
     from bonas.tabular.objectives import Objective as Objective
     from bonas.tabular.objectives import StageObjective as StageObjective
     from bonas.tabular.objectives import count_idle_trials as count_idle_trials
@@ -58,7 +58,8 @@ _EXPORTS = {
         "open_study",
         "read_job",
     ),
-    "network_families": ("FAMILIES", "Family"),
+    "network_families": ("FAMILIES",),
+    "network_family": ("Family",),
     "objectives": (
         "Objective",
         "StageObjective",

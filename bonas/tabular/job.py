@@ -11,7 +11,8 @@ from typing import Any
 
 from bonas.search import Search, evolution, random
 from bonas.study import Study, StudyError
-from bonas.tabular.network_families import Family, make_family
+from bonas.tabular.network_families import make_family
+from bonas.tabular.network_family import Family
 from bonas.tabular.splits import prepare_table
 from bonas.tabular.table import digest, read_table
 from bonas.tabular.training import Trainer

@@ -1,14 +1,10 @@
-"""Network families: their spaces, checkpoints and descriptions."""
+"""Network families: their spaces and checkpoints."""
 
 import jax
 import pytest
 
-from bonas.tabular.network_families import (
-    FAMILIES,
-    describe_network,
-    hidden_widths,
-    make_family,
-)
+from bonas.tabular.network_configs import hidden_widths
+from bonas.tabular.network_families import FAMILIES, make_family
 from bonas.tabular.splits import Size
 
 REGRESSION = Size(300, 10, 1, "regression")
@@ -33,35 +29,6 @@ def test_checkpoints_rise_and_can_be_cut_into_five_stages(name):
     checkpoints = small_family(name).checkpoints
     assert list(checkpoints) == sorted(set(checkpoints))
     assert len(checkpoints) % 5 == 0
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_every_configuration_has_a_description(name):
-    space = small_family(name).space
-    for row in space.sample(jax.random.key(1), 10):
-        assert f"{space.decode(row)['depth']} hidden layer" in describe_network(
-            space.decode(row)
-        )
-
-
-def test_the_description_of_a_network():
-    config = {
-        "depth": 3,
-        "width_1": 8,
-        "width_2": 4,
-        "width_3": 2,
-        "activation": "tanh",
-        "learning_rate": 0.01,
-    }
-    assert (
-        describe_network(config)
-        == "3 hidden layers of 8, 4 and 2 tanh units, learning rate 0.01"
-    )
-    config = {"depth": 1, "width": 8, "members": 7, "density": 0.5}
-    assert (
-        describe_network(config)
-        == "7 networks of 1 hidden layer of 8 relu units, each with 50% of its weights"
-    )
 
 
 @pytest.mark.parametrize(
