@@ -112,7 +112,11 @@ def make_search(job: Job, family: Family) -> Search | None:
         return random(family.space)
     if job.method == "evolution":
         return evolution(family.space, population=job.population)
-    return None
+    if job.method == "bayes":
+        return None
+    raise ValueError(
+        f"method must be bayes, curves, random or evolution; got {job.method!r}"
+    )
 
 
 def open_study(path: Path, job: Job, moved: Job | None = None) -> Study:

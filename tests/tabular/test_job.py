@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bonas
+from bonas.cli.arguments import METHODS
 from bonas.study import StudyError
 from bonas.tabular.job import (
     N_STAGES,
@@ -17,6 +18,7 @@ from bonas.tabular.job import (
     read_job,
 )
 from bonas.tabular.network_families import make_family
+from bonas.tabular.splits import Size
 from bonas.tabular.table import digest
 
 SPACE = bonas.Space(a=bonas.Int(1, 9))
@@ -68,6 +70,20 @@ def test_stages_end_at_checkpoints_and_the_last_at_the_last():
     made = job_trainer(job).family
     assert make_search(job, made).space == made.space
     assert len(made.checkpoints) % N_STAGES == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_the_command_has_a_search(method):
+    made = make_family("mlp", Size(300, 10, 1, "regression"))
+    search = make_search(Job("iris", "", method=method), made)
+    # A study without a search uses Bayesian optimization.
+    assert (search is None) == (method == "bayes")
+
+
+def test_an_unknown_method_is_refused():
+    made = make_family("mlp", Size(300, 10, 1, "regression"))
+    with pytest.raises(ValueError, match=r"method must be .*; got 'grid'"):
+        make_search(Job("iris", "", method="grid"), made)
 
 
 def test_another_job_cannot_use_the_study(tmp_path):
