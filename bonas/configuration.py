@@ -27,9 +27,9 @@ def configure(
 ) -> None:
     """Set float64, one BLAS thread and a persistent compilation cache.
 
-    Calling it again changes nothing. Call it before JAX computes anything: then it also makes XLA
-    compile for CPUs in about half the time. A later call that changes the precision drops all
-    programs that were compiled before.
+    A second call with the same arguments has no effect. Call it before JAX computes anything; XLA
+    then also compiles for CPUs in about half the time. A later call that changes the precision
+    discards all compiled programs.
 
     Args:
         x64: Use float64, which Gaussian processes need for accuracy. False for accelerators without

@@ -42,10 +42,16 @@ class TopTwo(Acquisition):
 def top_two(
     base: Acquisition | ClosedForm = log_ei, *, beta: ArrayLike = 0.5
 ) -> Acquisition:
-    """Select base's point with probability beta, else the point with most improvement over it.
+    """Create the top-two expected improvement (Qin, Klabjan & Russo 2017).
 
-    Qin, Klabjan & Russo 2017, for minimization: E max(f(first) − f(x), 0) = s h((mean_first −
-    mean_x)/s), where s² is the variance of f(x) − f(first).
+    With probability beta it selects the point of the base acquisition, otherwise the point with the
+    highest expected improvement over that one. For minimization, E max(f(first) − f(x), 0) =
+    s h((mean_first − mean_x)/s), where s² is the variance of f(x) − f(first) and
+    h(z) = φ(z) + z Φ(z).
+
+    Args:
+        base: The acquisition that selects the first point.
+        beta: Probability of the first point, from 0 to 1.
     """
     chance = as_setting("beta", beta)
     if isinstance(chance, float) and not 0.0 <= chance <= 1.0:

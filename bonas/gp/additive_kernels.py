@@ -281,7 +281,7 @@ def regroup(
     draws: int = 8,
     moves: int = 100,
 ) -> tuple[Int[Array, " d"], Float[Array, ""]]:
-    """Search for the order of the columns with the highest evidence; return both.
+    """Search for the grouping of the columns with the highest evidence.
 
     Random groupings are compared as in Kandasamy et al. 2015, Section 4.2. From the best one a
     chain for groups of fixed sizes (Gardner et al. 2017) makes Metropolis steps, each an exchange
@@ -289,11 +289,15 @@ def regroup(
     exchanges often improve one.
 
     Args:
+        key: Random key.
         evidence: Function from an order (d,) to its log evidence ().
-        order: The grouping to start from.
+        order: The order of the columns to start from; consecutive columns form a group.
         sizes: The sizes of the groups.
         draws: Number of random orders to compare.
         moves: Number of Metropolis steps.
+
+    Returns:
+        The best order (d,) and its log evidence ().
     """
     d = sum(sizes)
     if len(sizes) == 1:

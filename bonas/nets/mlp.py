@@ -48,7 +48,10 @@ def draw_padded(
 
 
 def draw_params(sampler: Sampler, key: Array, shape: Shape, dtype: Any) -> Params:
-    """Draw a number for every parameter, from one array because samplers are slow to compile."""
+    """Draw all parameters of an MLP.
+
+    They are cut from one array, because samplers are slow to compile.
+    """
     rows = max(shape.inputs, shape.width)
     columns = max(shape.outputs, shape.width)
     block = draw_padded(sampler, key, (shape.depth + 1, 1 + rows, columns), dtype)

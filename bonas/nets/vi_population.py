@@ -101,9 +101,10 @@ def bucket_shape(shape: Shape, widths: np.ndarray) -> Shape:
 
 
 def padded_width(width: int) -> int:
-    """Round a width up to a power of two, and above 128 to a multiple of 32.
+    """Return the width to which a layer is padded.
 
-    Padding wastes more work in wide networks.
+    It is the next power of two, at least 16. Above 128 it is the next multiple of 32, because
+    padding costs more in wide networks.
     """
     if width > 128:
         return -(-width // 32) * 32

@@ -98,7 +98,15 @@ def settings(path: Path | None = None) -> dict[str, Any]:
 
 
 def record(name: str, path: Path | None = None) -> Record:
-    """Return all results of one data set."""
+    """Load all results of one data set.
+
+    Args:
+        name: One of `names()`.
+        path: The file to read; by default, the one that is part of bonas.
+
+    Raises:
+        ValueError: If the file has no such data set.
+    """
     known = settings(path)
     if name not in known["sets"]:
         raise ValueError(

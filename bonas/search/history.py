@@ -150,7 +150,7 @@ def make_history(rows: dict[str, Any], state: Any, sign: float) -> History:
     Args:
         rows: Fields of the history, with leading axes of asks and points per ask.
         state: The final state.
-        sign: −1 if values were maximized.
+        sign: 1 if values were minimized, −1 if they were maximized.
     """
     fields = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
     y = fields["y"]

@@ -77,11 +77,11 @@ def make_result(
 
 
 def best_of(evaluations: list[Evaluation], sign: float = 1.0) -> Evaluation | None:
-    """Return the first of the best successful evaluations; None if all failed.
+    """Return the best successful evaluation, the earliest if several are equal; None if all failed.
 
     Args:
         evaluations: The evaluations.
-        sign: −1 if the largest value is the best.
+        sign: 1 to minimize, −1 to maximize.
     """
     successful = (evaluation for evaluation in evaluations if not evaluation.error)
     return min(successful, key=lambda evaluation: sign * evaluation.value, default=None)
