@@ -19,6 +19,21 @@ _MAX_UNCONVERGED = 0.95
 # Asks with a model from which fits that do not converge count. The first fits start far from the
 # optimum and often do not converge, so that few asks say nothing.
 _MIN_ASKS = 10
+# What is counted, and what to try against it, in the order of the fields of ModelProblems.
+_PROBLEMS = (
+    (
+        "its fit or predictions were not finite",
+        "Check the kernel and its gradient for NaN, or use a simpler kernel",
+    ),
+    (
+        "the acquisition was flat",
+        "Check that the objective is not constant, or change output=",
+    ),
+    (
+        "the fit did not converge",
+        "Check the gradient of the kernel for NaN, or use more steps",
+    ),
+)
 
 
 class ModelWarning(UserWarning):
@@ -29,18 +44,24 @@ class ModelProblems(NamedTuple):
     """How often the model of a run, or of several, had a problem."""
 
     asks: int  # asks with a model
-    fallbacks: int  # the model was not finite
+    fallbacks: int  # the fit, the predictions or the scores were not finite
     flat: int  # all candidates had practically the same acquisition value
     unconverged: int  # the fit did not converge
 
     def __str__(self) -> str:
-        texts = {
-            "the model was not finite": self.fallbacks,
-            "the acquisition was flat": self.flat,
-            "the fit did not converge": self.unconverged,
-        }
-        found = [f"{text} {times} times" for text, times in texts.items() if times]
-        return f"in {self.asks} asks, {' and '.join(found) or 'nothing failed'}"
+        found = [
+            f"{text} {'once' if times == 1 else f'{times} times'}"
+            for (text, _), times in zip(_PROBLEMS, self[1:], strict=True)
+            if times
+        ]
+        asks = "1 ask" if self.asks == 1 else f"{self.asks} asks"
+        return f"in {asks}, {' and '.join(found) or 'nothing failed'}"
+
+    @property
+    def remedy(self) -> str:
+        """What to try first against the first of the problems; empty if there are none."""
+        counted = zip(_PROBLEMS, self[1:], strict=True)
+        return next((remedy for (_, remedy), times in counted if times), "")
 
     @property
     def frequent(self) -> bool:
@@ -75,7 +96,8 @@ def warn_about_model(info: AskInfo) -> None:
     problems = model_problems(info)
     if problems.frequent:
         warnings.warn(
-            f"{problems}; see the page 'When a model fails' of the documentation",
+            f"the model of the search is unreliable: {problems}. {problems.remedy}; "
+            "see 'When a model fails' in the documentation.",
             ModelWarning,
             stacklevel=caller_level(),
         )

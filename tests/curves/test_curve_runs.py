@@ -160,7 +160,9 @@ def test_a_broken_model_is_reported_and_one_warning_counts_its_asks():
     """Two networks are trained to the end: one ask of the model for each."""
     broken = full_training(BrokenModel(SPACE), STEPS)
     budget = 2 * STEPS[-1]
-    with pytest.warns(ModelWarning, match="in 2 asks, the model was not") as found:
+    with pytest.warns(
+        ModelWarning, match="in 2 asks, its fit or predictions were not"
+    ) as found:
         history = run_curves(broken, lookup, STEPS, jax.random.key(0), budget)
     assert [each.filename for each in found] == [__file__]
     used = history.step >= 0
@@ -168,7 +170,9 @@ def test_a_broken_model_is_reported_and_one_warning_counts_its_asks():
     np.testing.assert_array_equal(history.info.fallback[used], [4, 0, 0] * 2)
     assert not history.info.fallback[~used].any()
     keys = jax.random.split(jax.random.key(0), 3)
-    with pytest.warns(ModelWarning, match="in 6 asks, the model was not") as found:
+    with pytest.warns(
+        ModelWarning, match="in 6 asks, its fit or predictions were not"
+    ) as found:
         run_curves_many(broken, lookup, STEPS, keys, budget)
     assert [each.filename for each in found] == [__file__]
 

@@ -42,7 +42,9 @@ def optimize(kernel, **settings):
 @pytest.mark.parametrize("infer", ["map", "slice"])
 def test_a_broken_model_is_reported_and_random_points_are_proposed(name, infer):
     bad = optimize(BROKEN[name], infer=infer, samples=2)
-    with pytest.warns(search.ModelWarning, match="the model was not finite 5 times"):
+    with pytest.warns(
+        search.ModelWarning, match="its fit or predictions were not finite 5 times"
+    ):
         history = bonas.run(bad, BRANIN.objective, jax.random.key(0), 8)
     assert history.info.fallback[3:].tolist() == [4] * 5
     assert history.info.random.all()
@@ -137,11 +139,12 @@ def test_design_points_and_exhausted_spaces_are_no_problems_of_the_model():
     [
         ({"flat": [True] * 4 + [False] * 6}, "the acquisition was flat 4 times"),
         ({"converged": [False] * 10}, "the fit did not converge 10 times"),
-        ({"fallback": [2] + [0] * 9}, "the model was not finite 1 times"),
+        ({"fallback": [2] + [0] * 9}, "its fit or predictions were not finite once"),
     ],
 )
 def test_frequent_problems_are_counted_in_the_warning(fields, text):
-    with pytest.warns(search.ModelWarning, match=f"in 10 asks, {text}"):
+    words = f"the model of the search is unreliable: in 10 asks, {text}. Check "
+    with pytest.warns(search.ModelWarning, match=words):
         search.warn_about_model(infos(**fields))
 
 
@@ -201,7 +204,9 @@ def test_scores_that_are_all_nan_are_reported_as_a_model_that_is_not_finite(
 ):
     model = Undefined(gp.matern52(), steps=2, std_only=std_only)
     bad = bonas.bayes(space, surrogate=model, initial=3, output="plain", **settings)
-    with pytest.warns(search.ModelWarning, match="the model was not finite 4 times"):
+    with pytest.warns(
+        search.ModelWarning, match="its fit or predictions were not finite 4 times"
+    ):
         history = bonas.run(bad, lambda key, u: u.sum(), jax.random.key(0), 7)
     assert history.info.fallback[3:].tolist() == [4] * 4
     assert history.info.random.all()

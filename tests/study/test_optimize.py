@@ -197,7 +197,9 @@ def test_a_search_that_is_ended_warns_about_its_model_too(tmp_path, problem, end
 
     study = bonas.Study(tmp_path / "runs.db", SPACE, search=BrokenModel(SPACE))
     with (
-        pytest.warns(ModelWarning, match="the model was not finite") as found,
+        pytest.warns(
+            ModelWarning, match="its fit or predictions were not finite"
+        ) as found,
         pytest.raises(ending),
     ):
         study.optimize(fails, progress=False)
