@@ -86,8 +86,8 @@ def condition_all(
     is_unknown = is_distribution(resolve_noise(noise))
     if inferred != (set(mean.prior(data.x.shape[1])), is_unknown):
         raise ValueError(
-            "these samples were inferred with another noise= or mean=; "
-            "pass the same ones as to hyperposterior"
+            "params do not match noise= and mean=; "
+            "pass the noise= and mean= that were given to hyperposterior"
         )
 
     def condition_one(sample: Params) -> Posterior:

@@ -252,8 +252,8 @@ def estimate_moments(outputs: Float[Array, "repeats members *points"]) -> Moment
     """
     if outputs.ndim < 2 or outputs.shape[0] < 2 or outputs.shape[1] < 2:
         raise ValueError(
-            "expected predictions (repeats, members, ...) with at least two of each; "
-            f"got shape {outputs.shape}"
+            "outputs must have shape (repeats, members, ...) with at least 2 repeats and "
+            f"2 members; got shape {outputs.shape}"
         )
     n = outputs.shape[1]
     variance = jnp.var(outputs, axis=0, ddof=1).mean(axis=0)

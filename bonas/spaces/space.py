@@ -171,7 +171,7 @@ class Space:
         u = jnp.asarray(u)
         self._check_row(u)
         if not np.isfinite(u).all():
-            raise ValueError(f"a row must not contain NaN or infinite values; got {u}")
+            raise ValueError(f"u must not contain NaN or infinity; got {u}")
         active = np.asarray(self.active(u))
         values = self.values(u)
         return {

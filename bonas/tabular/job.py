@@ -56,7 +56,9 @@ def read_job(study: Study) -> Job:
         return Job(**{**stored, **lists})
     except (KeyError, TypeError) as error:
         raise StudyError(
-            f"{study.path} has settings that this version of bonas cannot read: {error}"
+            f"cannot read the settings of the search in {study.path}: "
+            f"{type(error).__name__}: {error}. It may come from another version of bonas; "
+            "open it with that version, or start a new study with --study FILE"
         ) from error
 
 

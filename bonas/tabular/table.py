@@ -246,7 +246,11 @@ def _read_parquet(path: Path) -> Table:
     except (ValueError, OSError) as error:  # pyarrow's errors derive from these
         raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from error
     if frame.empty:
-        raise ValueError(f"{path} has no rows or no columns")
+        n, m = frame.shape
+        raise ValueError(
+            f"{path} is empty: expected at least one row and one column; "
+            f"got {n} rows and {m} columns"
+        )
     header = [str(name) for name in frame.columns]
     _check_header(path, header)
     columns = [_series_to_column(frame.iloc[:, i]) for i in range(len(header))]

@@ -76,9 +76,9 @@ def test_a_mistake_is_refused_in_the_callers_words(mistake):
 def test_samples_are_conditioned_with_the_mean_and_noise_they_were_inferred_with():
     target = gp.hyperposterior(gp.se(), DATA, mean=gp.learned_constant())
     params = jax.tree.map(lambda leaf: leaf[None], target.constrain(target.start))
-    with pytest.raises(ValueError, match="inferred with another noise= or mean="):
+    with pytest.raises(ValueError, match="params do not match noise= and mean="):
         gp.condition_all(gp.se(), params, DATA)
-    with pytest.raises(ValueError, match="inferred with another noise= or mean="):
+    with pytest.raises(ValueError, match="params do not match noise= and mean="):
         gp.condition_all(gp.se(), params, DATA, noise=0.1, mean=gp.learned_constant())
     several = gp.condition_all(gp.se(), params, DATA, mean=gp.learned_constant())
     with pytest.raises(ValueError, match=r"jax\.vmap\(gp\.predict"):

@@ -138,7 +138,7 @@ def test_bad_configurations_are_refused_by_name(config, words):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_decode_refuses_what_is_not_a_number(bad):
-    with pytest.raises(ValueError, match="NaN or infinite"):
+    with pytest.raises(ValueError, match="NaN or infinity"):
         conditional_space().decode(jnp.asarray([0.0, bad, 0.0, 0.0, 0.0]))
 
 

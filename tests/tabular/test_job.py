@@ -51,6 +51,17 @@ def test_a_study_without_a_job_is_refused(tmp_path):
         read_job(study)
 
 
+def test_settings_of_another_version_are_refused(tmp_path):
+    extra = {"job": {"data": "t.csv", "categorical": []}}
+    with (
+        bonas.Study(tmp_path / "s.db", SPACE, extra=extra) as study,
+        pytest.raises(
+            StudyError, match=r"cannot read the settings .* KeyError: 'drop'"
+        ),
+    ):
+        read_job(study)
+
+
 def test_missing_or_changed_data_are_detected(tmp_path):
     job = table(tmp_path / "t.csv")
     assert check_data(job) == job

@@ -149,6 +149,13 @@ def test_csv_and_parquet_give_the_same_numbers(tmp_path):
     np.testing.assert_array_equal(from_csv.numbers("a"), from_parquet.numbers("a"))
 
 
+def test_an_empty_parquet_file_is_refused(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = write_parquet(tmp_path, pandas.DataFrame({"a": [], "b": []}))
+    with pytest.raises(ValueError, match=r"is empty: .* got 0 rows and 2 columns"):
+        read_table(path)
+
+
 def test_a_broken_parquet_file_is_refused(tmp_path):
     pytest.importorskip("pyarrow")
     (tmp_path / "t.parquet").write_bytes(b"PAR1 nonsense")
