@@ -3,8 +3,8 @@
 Text from users (names, options, errors, notes) is escaped. The page's content security policy
 allows only its own script, by its hash, and no requests.
 
-To add a section, write a function in text_sections.py or figure_sections.py and list it in
-`SECTIONS`.
+To add a section, write a function in text_sections.py or figure_sections.py, or in a file of its
+own, and list it in `SECTIONS`.
 """
 
 import base64
