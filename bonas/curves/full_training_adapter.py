@@ -73,7 +73,10 @@ class FullTraining(Search):
     def tell(
         self, state: FullTrainingState, observation: Observation
     ) -> FullTrainingState:
-        """Advance a network; tell the search its final value, or that it failed."""
+        """Record a checkpoint of a network.
+
+        The search is told the value of the last checkpoint, or that the network failed.
+        """
         c = len(self.steps)
         gap = jnp.abs(state.x - observation.x[None, :]).max(axis=1)
         slot = jnp.argmin(jnp.where(state.step < c, gap, jnp.inf))

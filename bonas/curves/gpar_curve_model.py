@@ -48,7 +48,7 @@ class Autoregressive(CurveModel):
         data: Dataset,
         state: AutoregressiveState,
     ) -> tuple[AutoregressiveState, FitInfo]:
-        """Find the most probable parameters, starting from the last ones."""
+        """Fit the hyperparameters by MAP, starting from the previous ones."""
         z, info = fit_parameters(
             key,
             self.model.hyperposterior,

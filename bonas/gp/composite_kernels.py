@@ -130,7 +130,7 @@ def on_columns(columns: Iterable[int], kernel: Kernel) -> Kernel:
     check_kernel(kernel)
     chosen = tuple(operator.index(column) for column in columns)
     if not chosen or len(set(chosen)) != len(chosen):
-        raise ValueError(f"expected one or more different columns; got {chosen}")
+        raise ValueError(f"columns must be one or more distinct indices; got {chosen}")
     if min(chosen) < 0:
         raise ValueError(f"column indices must be at least 0; got {chosen}")
     return OnColumns(chosen, kernel)

@@ -115,8 +115,8 @@ def blend(prior: Prior = log_normal) -> Kernel:
 
     variance · (share · se + (1 − share) · matern52), with a share between 0 and 1.
 
-    A function smoother than Matérn 5/2 assumes is learned from far fewer points, and a rough one is
-    not mistaken for smooth.
+    It learns smooth functions from far fewer points than Matérn 5/2 alone, and also fits rough
+    functions, for which the squared-exponential kernel is too smooth.
     """
     check_prior(prior)
     return Stationary(prior, blend_profile, _share_prior)

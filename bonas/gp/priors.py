@@ -42,7 +42,7 @@ def dimension_scaled_noise() -> dist.Distribution:
 
 
 def half_cauchy(d: int) -> Priors:
-    """Return independent Half-Cauchy(1) priors: Wilton 2020, eq. 14."""
+    """Return independent Half-Cauchy(1) priors (Wilton 2020, eq. 14)."""
     return {
         "variance": dist.HalfCauchy(1.0),
         "lengthscale": dist.HalfCauchy(1.0).expand([d]),
@@ -50,7 +50,7 @@ def half_cauchy(d: int) -> Priors:
 
 
 def half_cauchy_noise() -> dist.Distribution:
-    """Return Half-Cauchy(1) on the noise variance: Wilton 2020, eq. 14."""
+    """Return the Half-Cauchy(1) prior of the noise variance (Wilton 2020, eq. 14)."""
     return dist.HalfCauchy(1.0)
 
 
@@ -72,7 +72,10 @@ def spearmint_noise() -> dist.Distribution:
 
 
 def flat_angles(d: int) -> Priors:
-    """Return a uniform prior of angles for `gp.arc` and `gp.wedge`, for many data or sampling."""
+    """Return a uniform prior of the angles of `gp.arc` and `gp.wedge`.
+
+    Use it with many observations, or if the hyperparameters are sampled.
+    """
     return {"rho": dist.Uniform(0.0, 1.0).expand([d])}
 
 

@@ -45,8 +45,8 @@ class TrainingPlan:
                 raise ValueError(f"{name} must be at least 1; got {value}")
         if self.window > np.diff(points, prepend=0).min():
             raise ValueError(
-                f"window ({self.window}) must not exceed the distance between checkpoints "
-                f"{self.checkpoints}"
+                f"window must be at most the smallest distance between checkpoints, from 0 on; "
+                f"got {self.window} with checkpoints {self.checkpoints}"
             )
 
 

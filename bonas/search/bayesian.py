@@ -286,7 +286,7 @@ def conclude_ask(
     *,
     exhausted: ArrayLike,
 ) -> tuple[Array, AskInfo]:
-    """Return the selected point, or a random one if the model is not finite, and the report."""
+    """Return the selected point, or the random one if the model is not finite, and the info."""
     finite = context.finite & ~jnp.isnan(chosen.score)
     x = jnp.where(finite, chosen.x, random)
     return x, ask_info(

@@ -47,7 +47,7 @@ class ProcessPool(Executor):
         return worker.submit(function, *args, **kwargs)
 
     def has_started(self, future: Future[Any]) -> bool:
-        """Return whether the process that runs this task ever started."""
+        """Return whether the process of a task has started."""
         return all(
             worker.has_started for worker in self._workers if worker.future is future
         )

@@ -32,11 +32,11 @@ class Predictive:
     """
 
     def learn(self, draws: Any, data: Dataset) -> Any:
-        """Return `learned` for the data that were used to fit the networks."""
+        """Compute what predictions need from the data to which the networks were fitted."""
         raise NotImplementedError
 
     def update(self, draws: Any, learned: Any, data: Dataset) -> Any:
-        """Return `learned` with additional data, such as assumed values."""
+        """Update the result of `learn` with additional data, such as assumed values."""
         raise NotImplementedError
 
     def predict(self, draws: Any, learned: Any, x: Inputs) -> Prediction:

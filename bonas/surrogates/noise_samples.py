@@ -19,8 +19,8 @@ def noise_samples(
 
     Args:
         surrogate: A Gaussian process with a field `noise`.
-        make_target: Returns the posterior of the hyperparameters given data.
-        state: Its state, with the fields `z` (s, ...) and `posterior` (s, ...).
+        make_target: Function from data to the posterior of the hyperparameters.
+        state: The state of the surrogate, with the fields `z` (s, ...) and `posterior` (s, ...).
     """
     alpha = state.posterior.alpha
     variance = resolve_noise(surrogate.noise)

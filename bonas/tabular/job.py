@@ -126,7 +126,7 @@ def open_study(path: Path, job: Job, moved: Job | None = None) -> Study:
 
     Args:
         path: The file of the study.
-        job: The job; an existing study must have the same.
+        job: The job, which must be equal to the job of an existing study.
         moved: The job with the current path of its data, if they were moved.
     """
     existing = _existing_job(path)

@@ -324,7 +324,7 @@ def _check_columns(columns: Columns) -> None:
     if columns.task not in TASKS or (columns.task == TASKS[1]) != bool(columns.classes):
         raise ValueError(
             "task must be regression without classes or classification with classes; "
-            f"got {columns.task!r} with {len(columns.classes)}"
+            f"got {columns.task!r} with {len(columns.classes)} classes"
         )
 
 

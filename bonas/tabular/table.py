@@ -46,7 +46,7 @@ class Table(NamedTuple):
         return len(next(iter(self.columns.values())))
 
     def describe_row(self, row: int) -> str:
-        """Describe a row in a message by its number, and by its line in the file."""
+        """Return the number of a row, from 1, and its line in the file, as text for messages."""
         if self.lines:
             return f"row {row + 1} (line {self.lines[row]})"
         return f"row {row + 1}"

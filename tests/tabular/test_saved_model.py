@@ -218,7 +218,7 @@ def set_zip_version(path, version):
         (change_group("activation", []), "is not a network file of bonas"),
         (
             change_columns("task", "regress"),
-            "classification with classes; got 'regress' with 0",
+            "classification with classes; got 'regress' with 0 classes",
         ),
         (
             change_columns("target", ["y"]),
