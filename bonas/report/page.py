@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from bonas.report import figure_sections, settings_section, text_sections
+from bonas.report import figure_sections, text_sections
 from bonas.report.study_facts import StudyFacts, Values, read_facts
 from bonas.study import Study
 from bonas.tabular import model_path
@@ -54,7 +54,7 @@ SECTIONS: tuple[TextSection | FigureSection, ...] = (
     TextSection("network", "The network", text_sections.network),
     TextSection("failures", "Failed trials", text_sections.failures),
     TextSection("trials", "Trials", text_sections.trials),
-    TextSection("settings", "Settings", settings_section.settings),
+    TextSection("settings", "Settings", text_sections.settings),
 )
 
 

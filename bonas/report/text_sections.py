@@ -2,12 +2,12 @@
 
 import json
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from bonas.report.drawing import format_value
-from bonas.report.html_tables import html_table, html_value
 from bonas.report.study_facts import StudyFacts, Subject
 from bonas.spaces import Space
 from bonas.study import TrialRecord
@@ -28,11 +28,16 @@ _MAX_REASONS = 200
 _MAX_TRACEBACK = 5000
 _DURATIONS = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 _SCORES = SCORE_NAMES | {"within_90": "in 90% intervals"}
+_COMPARISONS = {"==": "is", "!=": "is not", ">=": "≥", "<=": "≤"}
 
 
 def plural(n: int, noun: str) -> str:
     """Return a count with its noun: 1 trial, 2 trials."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _html(value: Any) -> str:
+    return escape(format_value(value))
 
 
 # Headline
@@ -49,12 +54,12 @@ def headline(facts: StudyFacts) -> str:
     if best is None:
         return f'{title}<p class="lead">No trial is complete yet.</p>{footer}'
     settings = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{html_value(value)}</dd></div>"
+        f"<div><dt>{escape(name)}</dt><dd>{_html(value)}</dd></div>"
         for name, value in best.config.items()
     )
     lead = f"the best {escape(facts.subject.value)}, trial {best.number}"
     lead += _network_words(facts.notes, best)
-    found = f'<p class="value">{html_value(best.value)}</p><p class="lead">{lead}</p>'
+    found = f'<p class="value">{_html(best.value)}</p><p class="lead">{lead}</p>'
     return f"{title}{found}<dl class='config'>{settings}</dl>{footer}"
 
 
@@ -131,7 +136,7 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]], task: str) -> str:
             f'<td class="n">{_score_cell(row, name)}</td>' for name in shown
         )
         rows.append(f"<tr><th>{escape(label)}</th>{cells}</tr>")
-    return html_table(f"<tr><th></th>{head}</tr>", "".join(rows))
+    return _table(f"<tr><th></th>{head}</tr>", "".join(rows))
 
 
 def _score_cell(row: Mapping[str, Any], name: str) -> str:
@@ -140,8 +145,13 @@ def _score_cell(row: Mapping[str, Any], name: str) -> str:
         return f"{value:.0%}"
     error = row.get(f"{name}_error")
     if isinstance(error, (int, float)):
-        return f"{html_value(value)} ± {format_number(error, 2)}"
-    return html_value(value)
+        return f"{_html(value)} ± {format_number(error, 2)}"
+    return _html(value)
+
+
+def _table(head: str, body: str) -> str:
+    content = (f"<thead>{head}</thead>" if head else "") + f"<tbody>{body}</tbody>"
+    return f'<div class="scroll"><table>{content}</table></div>'
 
 
 # Failed trials
@@ -169,8 +179,7 @@ def _failure(error: str, traceback: str, trials: Sequence[TrialRecord]) -> str:
     items = []
     for trial in trials:
         config = ", ".join(
-            f"{escape(name)} {html_value(value)}"
-            for name, value in trial.config.items()
+            f"{escape(name)} {_html(value)}" for name, value in trial.config.items()
         )
         items.append(f"<li>trial {trial.number}: {config}</li>")
     where = f"<pre>{escape(traceback[-_MAX_TRACEBACK:])}</pre>" if traceback else ""
@@ -235,3 +244,82 @@ def _trial_cell(value: Any) -> str:
     is_short = repr(value) != text and math.isfinite(value)
     exact = f' data-value="{value!r}"' if is_short else ""
     return f'<td class="n"{exact}>{text}</td>'
+
+
+# Settings
+
+
+def settings(facts: StudyFacts) -> str:
+    """Render the table, the space, and the settings that determine the points of the search."""
+    about = dict(facts.study.about)
+    space = about.pop("space", {})
+    versions = about.pop("versions", {})
+    extra = about.pop("extra", {})
+    created = about.pop("created", None)
+    about = {"file": str(facts.study.path), **about}
+    if created is not None:
+        about["created"] = time.strftime(
+            "%Y-%m-%d %H:%M:%S %Z", time.localtime(created)
+        )
+    table = _pairs("Table", facts.subject.table) if facts.subject.table else ""
+    folded = _folded("settings given at creation", extra) + _folded(
+        "notes", facts.notes
+    )
+    return (
+        table
+        + _space(space)
+        + _pairs("Study", about)
+        + _pairs("Versions", versions)
+        + folded
+    )
+
+
+def _pairs(title: str, values: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{_html(value)}</td></tr>"
+        for name, value in values.items()
+    )
+    return f"<h3>{title}</h3>" + _table("", rows)
+
+
+def _folded(title: str, value: Any) -> str:
+    if not value:
+        return ""
+    content = f"<pre>{escape(json.dumps(value, indent=1))}</pre>"
+    return f"<details><summary>{title}</summary>{content}</details>"
+
+
+def _space(space: Mapping[str, Any]) -> str:
+    head = "<tr><th>parameter</th><th>kind</th><th>values</th><th>when</th></tr>"
+    rows = []
+    for name, each in space.items():
+        cells = [escape(each["kind"]), _range(each), _condition(each, space)]
+        data = "".join(f"<td>{cell}</td>" for cell in cells)
+        rows.append(f"<tr><th>{escape(name)}</th>{data}</tr>")
+    return "<h3>Space</h3>" + _table(head, "".join(rows))
+
+
+def _range(parameter: Mapping[str, Any]) -> str:
+    if "options" in parameter:
+        return ", ".join(_option(option) for option in parameter["options"])
+    text = f"{_html(parameter['low'])} to {_html(parameter['high'])}"
+    return f"{text}, logarithmic" if parameter["log"] else text
+
+
+def _option(option: Any) -> str:
+    return escape(json.dumps(option) if isinstance(option, Mapping) else str(option))
+
+
+def _condition(parameter: Mapping[str, Any], space: Mapping[str, Any]) -> str:
+    """Describe the condition of a parameter."""
+    when = parameter.get("when")
+    if not isinstance(when, Sequence) or isinstance(when, str):
+        return "by a function" if when else ""
+    terms = []
+    for name, comparison, value in when:
+        options = space[name].get("options")
+        text = _html(value) if options is None else _option(options[int(value)])
+        terms.append(
+            f"{escape(name)} {_COMPARISONS.get(comparison, escape(comparison))} {text}"
+        )
+    return " and ".join(terms)
