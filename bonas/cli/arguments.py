@@ -4,14 +4,14 @@ To add a command, write a function in commands.py and list it in `COMMANDS` with
 """
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from bonas import __version__
-from bonas.cli.argument_types import positive_float, positive_int, seed
 from bonas.cli.commands import predict, report, resume, search
 from bonas.cli.run_search import DEFAULT_TRIALS, INTERRUPTED, handle_interrupts
 
@@ -33,8 +33,6 @@ FAMILIES = {
     "ensemble": "averages of sparse networks",
     "bnn": "variational Bayesian networks, for regression",
 }
-# How `tabular.job.make_search` may choose configurations.
-METHODS = ("bayes", "curves", "random", "evolution")
 _SEARCH = """
 Search for a neural network that predicts one column of a table from the others.
 
@@ -154,7 +152,8 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
         help="family of networks: "
         + "; ".join(f"{name}, {words}" for name, words in FAMILIES.items()),
     )
-    add("--method", choices=METHODS, default="bayes", help=_METHOD)
+    methods = ("bayes", "curves", "random", "evolution")
+    add("--method", choices=methods, default="bayes", help=_METHOD)
     add(
         "--study",
         metavar="FILE",
@@ -164,7 +163,7 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--seed",
-        type=seed,
+        type=_seed,
         default=0,
         metavar="N",
         help="random seed for the split, the search and the networks (below 2^32); "
@@ -242,33 +241,33 @@ def _add_run_arguments(parser: argparse.ArgumentParser, trials: str) -> None:
     add = parser.add_argument
     add(
         "--trials",
-        type=positive_int,
+        type=_positive_int,
         metavar="N",
         help=f"total number of trials ({trials})",
     )
     add(
         "--seconds",
-        type=positive_float,
+        type=_positive_float,
         metavar="S",
         help="stop starting new trials after S seconds",
     )
     add(
         "--trial-seconds",
-        type=positive_float,
+        type=_positive_float,
         metavar="S",
         help="fail a trial that takes longer than S seconds",
     )
     workers = parser.add_mutually_exclusive_group()
     workers.add_argument(
         "--parallel",
-        type=positive_int,
+        type=_positive_int,
         metavar="N",
         default=1,
         help="evaluate N trials at once, in threads",
     )
     workers.add_argument(
         "--workers",
-        type=positive_int,
+        type=_positive_int,
         metavar="N",
         help="evaluate N trials at once, in processes",
     )
@@ -280,6 +279,34 @@ def _add_run_arguments(parser: argparse.ArgumentParser, trials: str) -> None:
     )
     add("--quiet", action="store_true", help="print errors only")
     add("--json", action="store_true", help="print only the result, as one JSON object")
+
+
+def _positive_int(text: str) -> int:
+    return _parse_number(text, int, 1)
+
+
+def _seed(text: str) -> int:
+    return _parse_number(text, int, 0, 2**32 - 1)  # the range of scikit-learn's seeds
+
+
+def _positive_float(text: str) -> float:
+    return _parse_number(text, float, 0.001)
+
+
+def _parse_number(
+    text: str, kind: Callable[[str], Any], minimum: float, maximum: float = math.inf
+) -> Any:
+    expected = "an integer" if kind is int else "a number"
+    try:
+        value = kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}") from None
+    if minimum <= value <= maximum and value < math.inf:
+        return value
+    limits = f"of at least {minimum:g}"
+    if maximum < math.inf:
+        limits = f"from {minimum:g} to {maximum}"
+    raise argparse.ArgumentTypeError(f"expected {expected} {limits}; got {text}")
 
 
 COMMANDS = (
