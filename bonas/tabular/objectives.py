@@ -12,7 +12,7 @@ from typing import Any
 
 from bonas.study import Callback, Study, Trial, TrialRecord
 from bonas.tabular.job import N_STAGES, Job, job_trainer
-from bonas.tabular.network_configs import describe_network
+from bonas.tabular.network_family import describe_network
 from bonas.tabular.training import ChosenConfig, Trainer, TrainingRun
 
 # Largest number of configurations in the final ensemble.

@@ -12,7 +12,7 @@ from bonas.study import Study, StudyError, TrialRecord
 from bonas.tabular import scores
 from bonas.tabular.columns import Columns
 from bonas.tabular.job import Job, job_trainer
-from bonas.tabular.network_configs import describe_network
+from bonas.tabular.network_family import describe_network
 from bonas.tabular.objectives import best_configurations
 from bonas.tabular.saved_model import SavedModel, model_path, predict_groups, save
 from bonas.tabular.scores import SCORE_NAMES, Predictive

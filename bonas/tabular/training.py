@@ -19,8 +19,7 @@ from jaxtyping import Shaped
 
 from bonas import nets
 from bonas.problems.examples import Examples, Split, unscale
-from bonas.tabular.network_configs import activation_name, hidden_widths
-from bonas.tabular.network_family import Family
+from bonas.tabular.network_family import Family, activation_name, hidden_widths
 from bonas.tabular.saved_model import NetworkGroup, unpad_layers
 from bonas.tabular.scores import (
     FoldOutputs,

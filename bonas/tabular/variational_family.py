@@ -6,10 +6,15 @@ from jaxtyping import PRNGKeyArray
 from bonas import nets
 from bonas.spaces import Choice, Float, Int, Space
 from bonas.tabular import variational_training
-from bonas.tabular.network_configs import Config, config_architecture
-from bonas.tabular.network_family import Family
+from bonas.tabular.network_family import (
+    Config,
+    Family,
+    batch_size,
+    config_architecture,
+    equidistant_checkpoints,
+    n_updates,
+)
 from bonas.tabular.scores import FoldOutputs
-from bonas.tabular.training_length import batch_size, equidistant_checkpoints, n_updates
 
 # Initial noise variance, for targets of variance 1.
 _INITIAL_NOISE = 0.25

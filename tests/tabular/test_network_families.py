@@ -3,8 +3,8 @@
 import jax
 import pytest
 
-from bonas.tabular.network_configs import hidden_widths
 from bonas.tabular.network_families import FAMILIES, make_family
+from bonas.tabular.network_family import hidden_widths
 from bonas.tabular.splits import Size
 
 REGRESSION = Size(300, 10, 1, "regression")

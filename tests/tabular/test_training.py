@@ -6,8 +6,7 @@ import pytest
 
 from bonas import nets
 from bonas.tabular import saved_model, scores
-from bonas.tabular.fold_families import MLPFamily
-from bonas.tabular.network_families import make_family
+from bonas.tabular.network_families import MLPFamily, make_family
 from bonas.tabular.scores import Predictive, loss, mixture
 from bonas.tabular.splits import prepare_table
 from bonas.tabular.table import Table
