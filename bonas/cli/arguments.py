@@ -51,6 +51,7 @@ Predict new rows with the networks of a search, and write a CSV file: the row nu
 the value and its standard deviation, or the most probable class and all class probabilities.
 """
 _REPORT = "Write the report of a study as one HTML file that works without other files."
+METHODS = ("bayes", "curves", "random", "evolution")
 _METHOD = """how to choose configurations: bayes, Bayesian optimization (default); curves, Bayesian
 optimization on learning curves, which stops bad networks early (--trials then counts the cost of
 full training runs); random; evolution, which starts with a random population of a quarter of
@@ -152,8 +153,7 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
         help="family of networks: "
         + "; ".join(f"{name}, {words}" for name, words in FAMILIES.items()),
     )
-    methods = ("bayes", "curves", "random", "evolution")
-    add("--method", choices=methods, default="bayes", help=_METHOD)
+    add("--method", choices=METHODS, default="bayes", help=_METHOD)
     add(
         "--study",
         metavar="FILE",
