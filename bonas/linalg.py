@@ -36,6 +36,8 @@ def mask_covariance(
 def factorize(cov: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factor:
     """Return the Cholesky factor of a covariance; see `mask_covariance` for rows outside `mask`.
 
+    It reads the upper triangle alone.
+
     If rounding has made the matrix indefinite, add to the diagonal inside the mask the smallest
     jitter of a geometric sequence for which the factorization succeeds. The jitter is a constant
     under differentiation. Without jitter the loop ends at once, under `vmap` too.

@@ -37,6 +37,13 @@ from bonas.gp.kernel import gram as gram
 from bonas.gp.kernel import indicator_of as indicator_of
 from bonas.gp.kernel import one_hot as one_hot
 from bonas.gp.kernel import with_categories as with_categories
+from bonas.gp.large import LargePosterior as LargePosterior
+from bonas.gp.large import as_large as as_large
+from bonas.gp.large import condition_large as condition_large
+from bonas.gp.large import condition_large_all as condition_large_all
+from bonas.gp.large import covariance_large as covariance_large
+from bonas.gp.large import predict_large as predict_large
+from bonas.gp.large import sample_large as sample_large
 from bonas.gp.linear_kernels import affine_features as affine_features
 from bonas.gp.linear_kernels import basis as basis
 from bonas.gp.linear_kernels import linear as linear

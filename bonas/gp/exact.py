@@ -236,7 +236,7 @@ def rounding_error(prior: Array) -> Array:
     return _ROUNDING * jnp.finfo(prior.dtype).eps * prior
 
 
-def as_points(posterior: Posterior, x: ArrayLike) -> Array:
+def as_points(posterior: Any, x: ArrayLike) -> Array:
     """Return the points (m, d), or raise a ValueError if their shape or values are wrong."""
     points = jnp.asarray(x)
     d = posterior.data.x.shape[-1]

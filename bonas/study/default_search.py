@@ -3,15 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from bonas.data import Dataset
 from bonas.gp import Prediction
 from bonas.search import Search, bayes
 from bonas.spaces import Space
-from bonas.surrogates import FitInfo, Surrogate, gp
+from bonas.surrogates import FitInfo, Surrogate, gp, select_rows
 
 # The cost of an exact GP is cubic in its rows: a fit takes one or two seconds for 512 rows and a
 # minute for 2048.
@@ -84,30 +82,3 @@ class SubsetSurrogate(Surrogate):
 
     def adapt(self, space: Space) -> "SubsetSurrogate":
         return replace(self, model=self.model.adapt(space))
-
-
-def select_rows(data: Dataset, rows: int) -> Dataset:
-    """Return the rows with the `rows // 2` lowest values and the latest others, in their order.
-
-    Data with at most `rows` rows are unchanged.
-    """
-    n = len(data.x)
-    if n <= rows:
-        return data
-    chosen = jnp.sort(_choose_rows(data, rows))
-    part: Dataset = jax.tree.map(
-        lambda leaf: leaf[chosen] if leaf.ndim else jnp.minimum(leaf, rows), data
-    )
-    return part
-
-
-def _choose_rows(data: Dataset, rows: int) -> Int[Array, " rows"]:
-    """Return positions of the best rows, then of the latest observed, then of the first others."""
-    n = len(data.x)
-    observed = data.mask[:, 0]
-    order = jnp.argsort(jnp.where(observed, data.y[:, 0], jnp.inf))
-    rank = jnp.zeros(n, int).at[order].set(jnp.arange(n))
-    row = jnp.arange(n)
-    is_best = observed & (rank < rows // 2)
-    priority = jnp.where(is_best, 2 * n, jnp.where(observed, n + row, -row))
-    return jnp.argsort(-priority)[:rows]

@@ -12,9 +12,12 @@ from bonas.surrogates.gaussian_process import default_kernel as default_kernel
 from bonas.surrogates.gaussian_process import gp as gp
 from bonas.surrogates.hmc_bnn import HMCState as HMCState
 from bonas.surrogates.hmc_bnn import hmc_network as hmc_network
+from bonas.surrogates.large_gaussian_process import LargeGP as LargeGP
+from bonas.surrogates.large_gaussian_process import large_gp as large_gp
 from bonas.surrogates.last_layer_bnn import LastLayerState as LastLayerState
 from bonas.surrogates.last_layer_bnn import last_layer as last_layer
 from bonas.surrogates.linear_model import linear as linear
+from bonas.surrogates.row_subsets import select_rows as select_rows
 from bonas.surrogates.saas_gp import SAASState as SAASState
 from bonas.surrogates.saas_gp import saas as saas
 from bonas.surrogates.surrogate import FitInfo as FitInfo

@@ -18,6 +18,10 @@ SMALL = {"chains": 2, "samples": 20, "first_burn": 50, "steps": 20}
 MODELS = {
     "gp": surrogates.gp(),
     "gp slice": surrogates.gp(gp.matern52(), infer="slice", samples=3),
+    "large": surrogates.large_gp(rows=8, fitted=8),
+    "large slice": surrogates.large_gp(
+        surrogates.gp(gp.matern52(), infer="slice", samples=3), rows=8, fitted=8
+    ),
     "saas": surrogates.saas(samples=3, thin=1, burn=30, depth=4),
     "additive": surrogates.additive(((0,), (1,))),
     "linear": surrogates.linear("quadratic"),
@@ -47,6 +51,7 @@ MODELS = {
 }
 SAMPLES = {
     "gp slice": 3,
+    "large slice": 3,
     "gpar slice": 3,
     "saas": 3,
     "last layer": 4,
