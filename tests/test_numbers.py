@@ -184,9 +184,43 @@ def compiling():
     yield f"and compiling {ask['compile']:.1f} s"
     constant = found["tables"]["constant"][1]
     yield f"and {constant:.1f} s if it is a constant"
+    grid = found["heat_map"]
+    one, loop = grid["vmap"], grid["loop"]
+    yield (
+        f"A heat map of 8 × 8 settings with 20 seeds each, {grid['searches']:,} searches of 20 "
+        f"evaluations, takes {one['compile'] + one['run']:.1f} s of CPU time in one call, of which "
+        f"{one['compile']:.1f} s for compiling; a search made for each setting takes "
+        f"{sum(loop) / len(loop):.1f} s for its 20 seeds"
+    )
 
 
-SECTIONS = (searches, compiling, practice, study, chains, curves, networks, processes)
+def throughput():
+    found = load("benchmarks_throughput")
+    for seeds in (*found["config"]["fewer"], found["config"]["seeds"]):
+        rows = [row["cpu_seconds"] for row in found["many"] if row["seeds"] == seeds]
+        first, again = (
+            sorted(row[kind] for row in rows) for kind in ("first", "again")
+        )
+        per_run = [1e3 * seconds / seeds for seconds in again]
+        yield (
+            f"| {seeds:,} | {first[0]:.1f} to {first[-1]:.1f} s | {again[0]:.2g} to "
+            f"{again[-1]:.2g} s | {per_run[0]:.0f} to {per_run[-1]:.0f} ms |"
+        )
+    long = found["long"]["cpu_seconds"]
+    yield f"takes {long['again']:.1f} s of CPU, and {long['first']:.1f} s with compiling"
+
+
+SECTIONS = (
+    searches,
+    throughput,
+    compiling,
+    practice,
+    study,
+    chains,
+    curves,
+    networks,
+    processes,
+)
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
@@ -197,6 +231,17 @@ def test_the_page_has_the_numbers_that_the_experiments_stored(section):
         if re.sub(r"\s+", " ", phrase).strip() not in PAGE
     ]
     assert missing == []
+
+
+def test_the_readme_has_the_time_of_a_thousand_searches():
+    readme = re.sub(r"\s+", " ", (ROOT / "README.md").read_text(encoding="utf-8"))
+    found = load("benchmarks_throughput")
+    most = [row for row in found["many"] if row["seeds"] == 1000]
+    slowest = max(row["cpu_seconds"]["first"] for row in most)
+    assert (
+        f"1,000 searches of 40 evaluations take {slowest:.0f} seconds in one call"
+        in readme
+    )
 
 
 def test_the_readme_has_the_compile_times_that_the_experiments_stored():

@@ -118,7 +118,8 @@ def main() -> None:
         seeds=f"the largest number of seeds (default {Config.seeds})",
     )
     args, config = common.parse(parser, Config(), SMOKE)
-    common.setup(args.out)
+    bonas.configure(cache=False)  # first calls compile
+    args.out.mkdir(parents=True, exist_ok=True)
     jobs = [
         (name, seeds)
         for seeds in (*config.fewer, config.seeds)
