@@ -1,8 +1,8 @@
 """Neural-network architecture search by Bayesian optimization, in JAX.
 
-Importing bonas changes no global setting and is fast: each name below is imported when it is first
-used (PEP 562). Call `bonas.configure()` once at the start of a program for float64, one BLAS thread
-and a persistent compilation cache.
+Importing bonas changes no global setting and is fast, because its packages are imported lazily, on
+first use (PEP 562). Call `bonas.configure()` once at the start of a program for float64, one BLAS
+thread and a persistent compilation cache.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Create datasets from rows, with a check of their values, and enlarge them."""
+"""Create datasets from arrays, with a check of their values, and enlarge them."""
 
 import jax
 import jax.numpy as jnp
@@ -17,17 +17,21 @@ def dataset(
     *,
     noise: ArrayLike | None = None,
 ) -> Dataset:
-    """Create a dataset from rows; not inside `jit`, because the values are checked.
+    """Create a dataset from arrays of points and values.
+
+    The values are checked, so this function cannot be called inside `jit`.
 
     Args:
-        x: Rows (n, d).
-        y: Values (n,) or (n, p). With p > 1, NaN means that an output was not observed.
-        capacity: Number of rows of the dataset; n by default.
-        noise: Known noise variances (n,) of the values.
+        x: Points (n, d), one per row.
+        y: Values (n,), or (n, p) for p outputs. With p > 1, NaN marks an output that was not
+            observed.
+        capacity: Number of rows of the dataset, at least n (default: n). `append` fills the unused
+            rows.
+        noise: Known noise variances (n,) of the values; None if they are not known.
 
     Raises:
-        ValueError: If a row contains a NaN, or a value that is infinite in the precision of
-            JAX; the message names the row.
+        ValueError: If shapes do not match, the capacity is less than n, or a row contains a NaN or
+            a value that is infinite in the default precision of JAX; the message names the row.
     """
     x = np.asarray(x)
     y = np.asarray(y)
@@ -63,9 +67,13 @@ def dataset(
 
 
 def grow(data: Dataset, capacity: int) -> Dataset:
-    """Return the same observations with room for `capacity` rows.
+    """Return a copy of a dataset with a larger capacity.
 
-    Functions that take the dataset are recompiled, because its shape changes.
+    Compiled functions of the dataset are compiled again, because its shape changes.
+
+    Args:
+        data: The dataset.
+        capacity: The new number of rows, at least the present one.
     """
     check_static("capacity", capacity)
     extra = capacity - len(data.x)

@@ -1,4 +1,7 @@
-"""Global settings: precision, threads and the compilation cache. Nothing else changes them."""
+"""Global settings: precision, threads and the compilation cache.
+
+No other part of bonas changes global settings.
+"""
 
 import os
 import sys
@@ -25,21 +28,24 @@ def configure(
     threads: int | None = 1,
     cache: bool | str | os.PathLike[str] = True,
 ) -> None:
-    """Set float64, one BLAS thread and a persistent compilation cache.
+    """Configure the precision, the number of threads and the compilation cache of JAX.
 
-    A second call with the same arguments has no effect. Call it before JAX computes anything; XLA
-    then also compiles for CPUs in about half the time. A later call that changes the precision
-    discards all compiled programs.
+    By default, set float64, one BLAS thread and a persistent compilation cache. Call it before JAX
+    computes anything; XLA then also compiles for CPUs in about half the time. A later call that
+    changes the precision discards all compiled programs. A second call with the same arguments has
+    no effect.
 
     Args:
-        x64: Use float64, which Gaussian processes need for accuracy. False for accelerators without
-            it; jitter then scales with the rounding of float32.
+        x64: Whether to use float64, which Gaussian processes need for accuracy. Pass False for
+            accelerators without float64; the jitter added to covariance matrices is then larger,
+            in proportion to the rounding error of float32.
         threads: Number of BLAS threads; None keeps the present number. With more than one, small
             Cholesky factorizations are up to 200 times slower if other processes share the cores.
             With one, XLA of jaxlib 0.10 gets one thread too unless NPROC is set: with a few threads
             it can deadlock on batches of matrices of about 200 rows.
-        cache: Folder of compiled programs. True: JAX_COMPILATION_CACHE_DIR if it is set, else
-            `bonas/xla` in the user's cache folder. False: no cache.
+        cache: Folder in which compiled programs are stored. True uses the environment variable
+            JAX_COMPILATION_CACHE_DIR if it is set, else `bonas/xla` in the user's cache folder.
+            False disables the cache.
     """
     is_count = (
         isinstance(threads, int) and not isinstance(threads, bool) and threads >= 1
@@ -86,7 +92,11 @@ def warn_about_single_precision() -> None:
 
 
 def precision_error(what: str) -> str:
-    """Return the message for something, such as "the state was computed", of other precision."""
+    """Return the error message for a result that was computed in another precision.
+
+    Args:
+        what: The first words of the message, such as "the state was computed".
+    """
     import jax.numpy as jnp
 
     x64 = jnp.result_type(float) == jnp.float64

@@ -15,20 +15,30 @@ from bonas.static_settings import check_counts
 
 
 class Dataset(NamedTuple):
-    """Observations of a function; rows that are unused, failed or pending are masked."""
+    """Observations of a function, in arrays of fixed capacity.
 
-    # rows of the unit cube; n is the capacity, not the number observed
+    Rows that are unused, failed or pending are masked.
+    """
+
+    # points of the unit cube, one per row; n is the capacity, not the number of observations
     x: Float[Array, "n d"]
     y: Float[Array, "n p"]  # values; p > 1 for learning curves
     mask: Bool[Array, "n p"]  # True where observed; an exact GP has p = 1
-    # rows used, failed and pending ones included: the next row to write
+    # number of rows in use, including failed and pending ones; the next row to write
     size: Int[Array, ""]
     # (n,) known noise variances, added to the model's noise; None if they are not known
     noise: Float[Array, " n"] | None = None
 
 
 def empty(capacity: int, d: int, p: int = 1, dtype: Any = None) -> Dataset:
-    """Return a dataset without observations, for `capacity` rows of d columns and p outputs."""
+    """Create a dataset without observations.
+
+    Args:
+        capacity: Number of rows.
+        d: Number of columns of a point.
+        p: Number of outputs, more than 1 for learning curves.
+        dtype: Type of points and values (default: the default precision of JAX).
+    """
     check_counts(capacity=capacity, d=d, p=p)
     return Dataset(
         x=jnp.zeros((capacity, d), dtype),
@@ -44,11 +54,14 @@ def append(
     """Return the dataset with one more row.
 
     Args:
-        data: The dataset. If it is full, a ValueError is raised outside `jit`; under `jit`, the row
-            is dropped and `size` grows beyond the capacity.
-        x: The row (d,).
-        y: Its value () or values (p,).
-        observed: Whether each value is observed. NaN and infinite values are never observed.
+        data: The dataset.
+        x: The point (d,).
+        y: Its value (), or values (p,) for p outputs.
+        observed: Whether each value is observed. NaN and infinite values are always masked.
+
+    Raises:
+        ValueError: If a shape is wrong, or if the dataset is full. Under `jit`, the row is dropped
+            from a full dataset instead, and `size` grows beyond the capacity.
     """
     capacity, p = data.y.shape
     d = data.x.shape[1]
@@ -76,9 +89,10 @@ def append(
 
 
 def clean(data: Dataset) -> Dataset:
-    """Return the dataset with zeros in all masked places.
+    """Return the dataset with zeros in place of all masked entries.
 
-    Kernels must see this: a NaN behind an outer `where` gives right values and NaN gradients.
+    Apply it before evaluating a kernel. To mask the result of the kernel is not enough: with NaN in
+    a masked row, the values would be correct, but the gradients NaN.
     """
     return data._replace(
         x=jnp.where(data.mask.any(axis=1, keepdims=True), data.x, 0.0),
@@ -87,10 +101,13 @@ def clean(data: Dataset) -> Dataset:
 
 
 def standardize(data: Dataset) -> tuple[Dataset, Float[Array, ""], Float[Array, ""]]:
-    """Scale values to mean 0 and variance 1; return the data, the mean and the standard deviation.
+    """Scale the observed values to mean 0 and variance 1.
 
-    Values that are equal up to rounding become zeros, with a scale of 1. Known noise variances are
-    divided by the squared scale.
+    Values that are equal up to rounding become zeros, with a standard deviation of 1. Known noise
+    variances are divided by the variance of the values.
+
+    Returns:
+        The standardized dataset, and the mean and standard deviation of the observed values.
     """
     data, factor = into_range(data)
     scaled, mean, std = standardize_in_range(data)

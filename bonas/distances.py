@@ -13,10 +13,12 @@ _MAX_EXACT_COLUMNS = 16
 def squared_distances(
     a: Float[Array, "n d"], b: Float[Array, "m d"]
 ) -> Float[Array, "n m"]:
-    """Return ‖a_i − b_j‖² between rows; exactly 0 between equal rows of up to sixteen columns.
+    """Return the squared Euclidean distances ‖a_i − b_j‖² between the rows of two matrices.
 
-    Beyond sixteen columns it is the expanded form about a common center, one matrix product,
-    correct to rounding of ‖a‖². The derivative consists of matrix products in either case.
+    With up to sixteen columns they are sums of squared differences, exactly 0 between equal rows.
+    With more columns they are ‖a‖² − 2 a·b + ‖b‖² about a common center, computed by one matrix
+    product, with an error of the order of the rounding error of ‖a‖². The derivative consists of
+    matrix products in either case.
     """
     if a.shape[1] <= _MAX_EXACT_COLUMNS:
         columns = (

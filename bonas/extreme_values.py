@@ -10,10 +10,10 @@ _SMALL = 2.0**-64
 
 
 def range_factor(y: Float[Array, "*n"], mask: Bool[Array, "*n"]) -> Float[Array, ""]:
-    """Return a power of two that scales values so that their squares are finite and not 0.
+    """Return a power of two by which to multiply values so that their squares are finite and not 0.
 
-    It is 1 unless the squares of the values inside the mask could overflow or underflow, and 1 if
-    all of them are 0.
+    The factor is 1 unless the squares of the unmasked values could overflow or underflow. It is
+    also 1 if all of these values are 0.
     """
     largest = jnp.max(jnp.where(mask, jnp.abs(y), 0.0))
     edge = 2.0 ** (5 * jnp.finfo(largest.dtype).maxexp // 16)
@@ -24,7 +24,11 @@ def range_factor(y: Float[Array, "*n"], mask: Bool[Array, "*n"]) -> Float[Array,
 
 
 def into_range(data: Any) -> tuple[Any, Float[Array, ""]]:
-    """Return a dataset whose values are multiplied by their range factor, and the factor."""
+    """Multiply the values of a dataset by their `range_factor`.
+
+    Returns:
+        The scaled dataset and the factor.
+    """
     factor = range_factor(data.y, data.mask)
     noise = None if data.noise is None else data.noise * factor * factor
     return data._replace(y=data.y * factor, noise=noise), factor
@@ -36,14 +40,14 @@ def divide_positive(std: Array, factor: Array) -> Array:
 
 
 def interpolate(low: float, high: float, u: Array) -> Array:
-    """Return low + u (high − low)."""
+    """Return low + u (high − low), without overflow if the range is wide."""
     if _is_wide(low, high, u):
         return low * (1.0 - u) + high * u
     return low + u * (high - low)
 
 
 def fraction_between(low: float, high: float, number: Array) -> Array:
-    """Return (number − low) / (high − low)."""
+    """Return (number − low) / (high − low), without overflow if the range is wide."""
     if _is_wide(low, high, number):
         number = number * _SMALL
         low = low * _SMALL

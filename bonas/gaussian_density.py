@@ -14,9 +14,9 @@ _MAX_DIRECT_INVERSE = 64
 def log_gaussian(
     cov: Float[Array, "n n"], residual: Float[Array, " n"], mask: Bool[Array, " n"]
 ) -> Float[Array, ""]:
-    """Return log N(residual; 0, cov) over the rows in `mask`.
+    """Return the log density of a residual under N(0, cov), over the rows where `mask` is True.
 
-    Masked rows of `cov` must be rows of the identity matrix; masked entries of `residual` must be
+    The other rows of `cov` must be rows of the identity matrix, and the other entries of `residual`
     zero. The derivative is explicit, ∂/∂K = (ααᵀ − K⁻¹)/2 with α = K⁻¹r (Rasmussen & Williams 2006,
     eq. 5.9): differentiating the factorization costs twice as much.
     """
@@ -45,7 +45,9 @@ def _log_gaussian_jvp(
 
 
 def inverse_of(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Return (L Lᵀ)⁻¹, for derivatives only; use solves for everything else.
+    """Return (L Lᵀ)⁻¹ for a lower triangular matrix L.
+
+    It is meant for derivatives only; use triangular solves for everything else.
 
     The recursion by halves consists mostly of matrix products: with P = L₂₁ L₁₁⁻¹ and
     S = (L₂₂ L₂₂ᵀ)⁻¹ the blocks are (L₁₁ L₁₁ᵀ)⁻¹ + PᵀSP, −SP and S. It is two to three times

@@ -1,7 +1,7 @@
 """Fit on half the rows of a dataset while they hold all observations.
 
 The cost of a Gaussian process grows with the cube of the capacity, for any number of observations.
-With a second program for half the capacity, half of a search costs an eighth.
+With a second program, compiled for half the capacity, the first half of a search costs an eighth.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,16 @@ _MIN_CAPACITY = 32
 
 
 def call_on_half(function: Callable[..., Any], data: Dataset, *rest: Any) -> Any:
-    """Return function(data, *rest), computed on the first half of the rows if they suffice.
+    """Call a function of a dataset on the first half of its rows if the rest are unused.
 
-    The result of the function must not depend on the capacity. Under `vmap`, half is used if it
-    suffices for every lane, and only one of the two programs runs.
+    Under `vmap`, only one of the two programs runs: the one for half the rows if they suffice for
+    every lane.
+
+    Args:
+        function: Function of a dataset and further arguments, whose result does not depend on the
+            capacity.
+        data: The dataset.
+        *rest: The further arguments.
     """
     half = len(data.x) // 2
     if len(data.x) < _MIN_CAPACITY:

@@ -24,9 +24,9 @@ class Factor(NamedTuple):
 def mask_covariance(
     cov: Float[Array, "n n"], mask: Bool[Array, " n"], noise: Float[Array, "*#n"]
 ) -> Float[Array, "n n"]:
-    """Return K + noise I, rows and columns outside `mask` replaced by those of the identity.
+    """Return K + noise I, with masked rows and columns replaced by those of the identity matrix.
 
-    The replacement is exact: no correction is needed.
+    The masked rows then change neither solves nor the determinant, so no correction is needed.
     """
     pair = mask[:, None] & mask[None, :]
     return jnp.where(pair, cov, 0.0) + jnp.diag(jnp.where(mask, noise, 1.0))
@@ -34,13 +34,16 @@ def mask_covariance(
 
 @jax.custom_jvp
 def factorize(cov: Float[Array, "n n"], mask: Bool[Array, " n"]) -> Factor:
-    """Return the Cholesky factor of a covariance; see `mask_covariance` for rows outside `mask`.
+    """Return the Cholesky factor of a covariance matrix, with jitter if it is needed.
 
-    It reads the upper triangle alone.
+    If rounding errors have made the matrix indefinite, the smallest jitter of a geometric sequence
+    for which the factorization succeeds is added to the diagonal. The jitter is a constant under
+    differentiation. If no jitter is needed, the matrix is factorized once, under `vmap` too.
 
-    If rounding has made the matrix indefinite, add to the diagonal inside the mask the smallest
-    jitter of a geometric sequence for which the factorization succeeds. The jitter is a constant
-    under differentiation. Without jitter the loop ends at once, under `vmap` too.
+    Args:
+        cov: The covariance matrix, of which only the upper triangle is read.
+        mask: The rows that are used; the others must be rows of the identity matrix, as returned
+            by `mask_covariance`, and get no jitter.
     """
     largest = jnp.max(jnp.where(mask, jnp.diagonal(cov), 0.0), initial=0.0)
     level = float(jnp.finfo(cov.dtype).eps) * _PIVOT_UNITS
@@ -84,22 +87,22 @@ def _factorize_jvp(
 def solve_lower(
     lower: Float[Array, "n n"], b: Float[Array, "n ..."]
 ) -> Float[Array, "n ..."]:
-    """Return L⁻¹ b."""
+    """Return L⁻¹ b for a lower triangular matrix L."""
     return jax.scipy.linalg.solve_triangular(lower, b, lower=True)
 
 
 def solve_upper(
     lower: Float[Array, "n n"], b: Float[Array, "n ..."]
 ) -> Float[Array, "n ..."]:
-    """Return L⁻ᵀ b."""
+    """Return L⁻ᵀ b for a lower triangular matrix L."""
     return jax.scipy.linalg.solve_triangular(lower, b, lower=True, trans=1)
 
 
 def safe_sqrt(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """Return √x with derivative 0 at and below 0, where the naive one is infinite or NaN.
+    """Return √x with derivative 0 at and below 0, where that of `jnp.sqrt` is infinite or NaN.
 
-    It uses `maximum`, not a pair of `where`s: XLA may compute x twice, once with fused
-    multiply-adds. Two tests x > 0 may then disagree, and the placeholder of the inner `where`
-    escapes.
+    It uses `maximum` instead of the usual pair of `where`: XLA may compute x twice, once with fused
+    multiply-adds. Two tests x > 0 may then disagree, and the result would be the placeholder of the
+    inner `where`.
     """
     return jnp.sqrt(jnp.maximum(x, jnp.finfo(x.dtype).tiny))

@@ -11,10 +11,10 @@ from jaxtyping import Array
 
 @dataclass(frozen=True, eq=False)
 class TracedSetting:
-    """A traced array as a setting.
+    """A hashable wrapper of a traced array, for use as a setting.
 
-    Settings need a hash, but arrays have none. This object is hashable by identity, so that it
-    exists within one trace and equals no other.
+    Settings must be hashable, but arrays are not. This object is hashed and compared by identity.
+    It is valid only within the trace of its array.
     """
 
     value: Array
@@ -25,7 +25,11 @@ Setting = float | TracedSetting
 
 
 def as_setting(name: str, value: Any) -> Setting:
-    """Return a number as a hashable setting: a float, or a traced array ().
+    """Convert a number to a hashable setting, a float or a `TracedSetting`.
+
+    Args:
+        name: The name of the setting in an error message.
+        value: A number, or an array of shape (), which may be traced.
 
     Raises:
         ValueError: If it is an array of more than one number.
@@ -43,7 +47,11 @@ def as_setting(name: str, value: Any) -> Setting:
 
 
 def as_hashable(value: Any) -> Any:
-    """Return a setting of any type: arrays () become numbers, traced arrays settings."""
+    """Convert a setting of any type to a hashable one.
+
+    Arrays of shape () become Python numbers, and traced arrays a `TracedSetting`. Other values are
+    returned unchanged.
+    """
     if isinstance(value, jax.core.Tracer):
         return TracedSetting(weak(value))
     is_number = hasattr(value, "dtype") and jnp.ndim(value) == 0
@@ -56,14 +64,14 @@ def setting_value(setting: Any) -> Any:
 
 
 def setting_values(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the values of named settings."""
+    """Return the values of (name, setting) pairs as a dict."""
     return {name: setting_value(setting) for name, setting in settings}
 
 
 def weak(value: Array) -> Array:
-    """Return an array with the weak type of a Python number.
+    """Return a weakly typed copy of an array, which promotes like a Python number.
 
-    It takes the precision of other operands, so that it leaves float32 arrays in float32.
+    A product with a float32 array, for example, remains float32.
     """
     convert = jax.lax.convert_element_type_p.bind  # no function of JAX does this
     weak_array: Array = convert(

@@ -20,7 +20,11 @@ _DEADLOCK_RELEASES = ("0.10.",)
 
 
 def compile_faster() -> None:
-    """Set the options above, unless the user has; effective before JAX has computed anything."""
+    """Set flags with which XLA compiles faster for CPUs, except those that the user has set.
+
+    The flags are added to the environment variable XLA_FLAGS, which has an effect only before JAX
+    computes anything.
+    """
     if not _is_release(_EMITTER_RELEASES):
         return
     flags = os.environ.get("XLA_FLAGS", "")
@@ -31,7 +35,7 @@ def compile_faster() -> None:
 
 
 def for_long_arrays() -> dict[str, bool]:
-    """Return `jax.jit(compiler_options=...)` for arrays of thousands of numbers.
+    """Return compiler options of `jax.jit` for programs on arrays of thousands of numbers.
 
     Programs such as the training of a network are faster with the newer code generators.
     """
@@ -39,7 +43,7 @@ def for_long_arrays() -> dict[str, bool]:
 
 
 def for_narrow_networks() -> dict[str, bool | str | int]:
-    """Return `jax.jit(compiler_options=...)` for training with noise on narrow networks.
+    """Return compiler options of `jax.jit` for training narrow networks with noise.
 
     On a CPU, XLA calls YNNPACK for products and sums, which is slower for the narrow matrices of a
     network. It also uses only half of a 512-bit register, although long arrays of noise and

@@ -1,7 +1,8 @@
 """Inference by optimization and Markov chain Monte Carlo.
 
-Every method has the form method(key, log_density, start) -> (samples, Info). Call it inside
-`jax.jit` with the data as an argument, so that it is compiled once.
+Every method has the form method(key, log_density, start) -> (samples, Info), where samples are
+pytrees like `start` with a leading axis. Call it inside `jax.jit` with the data as an argument, so
+that it is compiled once.
 """
 
 from bonas.infer.diagnostics import effective_sample_size as effective_sample_size

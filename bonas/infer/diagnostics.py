@@ -13,9 +13,12 @@ _MIN_SAMPLES = 4
 
 
 def r_hat(chains: Tree) -> Tree:
-    """Return split R-hat of each parameter, for leaves (chains, samples, ...).
+    """Return the split R-hat of each parameter.
 
     A value below 1.01 indicates that the chains have mixed.
+
+    Args:
+        chains: Pytree with leaves (chains, samples, ...), of at least four samples.
     """
     return jax.tree.map(
         lambda leaf: numpyro.diagnostics.split_gelman_rubin(_check_chains(leaf)), chains
@@ -23,7 +26,11 @@ def r_hat(chains: Tree) -> Tree:
 
 
 def effective_sample_size(chains: Tree) -> Tree:
-    """Return the effective sample size of each parameter, for leaves (chains, samples, ...)."""
+    """Return the effective sample size of each parameter, over all chains.
+
+    Args:
+        chains: Pytree with leaves (chains, samples, ...), of at least four samples.
+    """
     return jax.tree.map(
         lambda leaf: numpyro.diagnostics.effective_sample_size(_check_chains(leaf)),
         chains,
@@ -41,7 +48,12 @@ def _check_chains(leaf: Any) -> np.ndarray:
 
 
 def summary(chains: Tree, info: Info | None = None) -> str:
-    """Return a text table of means, standard deviations, effective sample sizes and R-hat."""
+    """Return a text table of means, standard deviations, effective sample sizes and R-hat.
+
+    Args:
+        chains: Pytree with leaves (chains, samples, ...), of at least four samples.
+        info: Statistics of the run, from which the number of divergences is added.
+    """
     lines = [f"{'parameter':24s} {'mean':>10s} {'std':>10s} {'ess':>8s} {'r_hat':>7s}"]
     for name, draws in _named(chains).items():
         flat = draws.reshape(*draws.shape[:2], -1)
@@ -60,9 +72,13 @@ def summary(chains: Tree, info: Info | None = None) -> str:
 
 
 def to_arviz(chains: Tree, info: Info | None = None) -> Any:
-    """Convert chains, leaves (chains, samples, ...), to ArviZ's InferenceData.
+    """Convert chains to the InferenceData of ArviZ, which must be installed.
 
-    It requires ArviZ: `pip install 'bonas[arviz]'`.
+    The command is `pip install 'bonas[arviz]'`.
+
+    Args:
+        chains: Pytree with leaves (chains, samples, ...).
+        info: Statistics of the run with leaves (chains, samples), which become `sample_stats`.
     """
     try:
         import arviz

@@ -35,8 +35,8 @@ GibbsDraw = Callable[[PRNGKeyArray, Tree, Tree], tuple[Tree, Tree]]
 class Chain(NamedTuple):
     """The state of a Markov chain, from which the next run continues."""
 
-    position: Tree  # the unknowns that Hamiltonian trajectories change
-    gibbs_values: Tree  # the unknowns that Gibbs draws change, or ()
+    position: Tree  # the unknowns updated by Hamiltonian trajectories
+    gibbs_values: Tree  # the unknowns updated by Gibbs draws, or ()
     step_size: Float[Array, ""]  # step size of the leapfrog integrator
 
 
@@ -59,11 +59,25 @@ def hmc(
     step_size: float = 0.01,
     target: float = 0.9,
 ) -> tuple[Tree, Info]:
-    """Draw samples by trajectories of `steps` leapfrog steps (Agrawal, eqs. 3.11 to 3.14).
+    """Draw samples by Hamiltonian Monte Carlo (Agrawal, eqs. 3.11 to 3.14).
 
-    Masses are 1. During burn-in the step size grows by 2% while the moving average of the
-    acceptance probability is above `target`, and shrinks by 2% otherwise, within [0.001, 0.25].
-    After burn-in it is fixed, which a valid chain requires.
+    The mass matrix is the identity. During burn-in the step size grows by 2% per trajectory while
+    the moving average of the acceptance probability is above `target`, and shrinks by 2% otherwise,
+    within [0.001, 0.25]. After burn-in it is fixed, which a valid chain requires.
+
+    Args:
+        key: Random key.
+        log_density: Function of a pytree like `start`.
+        start: The first position.
+        samples: Number of samples to keep.
+        burn: Number of trajectories before the first sample.
+        thin: Number of trajectories per sample.
+        steps: Number of leapfrog steps per trajectory.
+        step_size: The first size of a leapfrog step.
+        target: Acceptance probability to aim at.
+
+    Returns:
+        The samples, with a leading axis, and statistics of the run.
     """
     trace, _, info = hmc_within_gibbs(
         key,
@@ -92,18 +106,23 @@ def nuts(
     depth: int = 10,
     dense: bool = False,
 ) -> tuple[Tree, Info]:
-    """Draw samples by NumPyro's NUTS; burn-in adapts the step size and the masses.
+    """Draw samples by the No-U-Turn sampler of NumPyro.
+
+    Burn-in adapts the step size and the mass matrix.
 
     Args:
         key: Random key.
         log_density: Function of a pytree like `start`.
         start: The first position.
         samples: Number of samples to keep.
-        burn: Number of steps before the first sample.
-        thin: Number of steps per sample.
+        burn: Number of trajectories before the first sample.
+        thin: Number of trajectories per sample.
         target: Acceptance probability to aim at.
-        depth: A trajectory has at most 2^depth leapfrog steps.
-        dense: Adapt a dense mass matrix instead of a diagonal one.
+        depth: Maximum tree depth; a trajectory has at most 2^depth leapfrog steps.
+        dense: Whether to adapt a dense mass matrix instead of a diagonal one.
+
+    Returns:
+        The samples, with a leading axis, and statistics of the run.
     """
     check_chain(samples, burn, thin)
     flattened = _flatten(lambda position, _: log_density(position), start)
@@ -145,25 +164,25 @@ def hmc_within_gibbs(
     target: float = 0.9,
     depth: int = 10,
 ) -> tuple[Trace, Chain, Info]:
-    """Continue a chain by trajectories, with a Gibbs draw before each of them.
+    """Continue a chain of Hamiltonian trajectories, each preceded by a Gibbs draw.
 
     Args:
         key: Random key.
         log_density: Function of (position, gibbs_values), up to a term that does not depend on the
             position.
         gibbs_draw: Function (key, position, gibbs_values) -> (position, gibbs_values) that draws
-            `gibbs_values` given the rest. It may also change the position if that is scaled by the
-            drawn values. None: no draws.
-        chain: Where to start.
+            `gibbs_values` given the position. It may also change the position if that is scaled by
+            the drawn values. None for no draws.
+        chain: The state from which to continue.
         samples: Number of samples to keep.
-        burn: Number of steps before the first sample; it may be traced for "hmc", so that a chain
-            that has converged can skip burn-in.
-        thin: Number of steps per sample.
+        burn: Number of trajectories before the first sample; it may be traced for "hmc", so that a
+            chain that has converged can skip burn-in.
+        thin: Number of trajectories per sample.
         method: "hmc", trajectories of `steps` leapfrog steps whose size burn-in adapts as in `hmc`,
             or "nuts", whose step size and masses NumPyro adapts.
         steps: Leapfrog steps per trajectory of "hmc".
         target: Acceptance probability to aim at.
-        depth: A trajectory of "nuts" has at most 2^depth leapfrog steps.
+        depth: Maximum tree depth of "nuts"; a trajectory has at most 2^depth leapfrog steps.
 
     Returns:
         The samples, the last state of the chain, and statistics of the run.

@@ -55,22 +55,23 @@ def maximize(
     first_step: ArrayLike = 1.0,
     stop_below: ArrayLike = 0.0,
 ) -> tuple[Tree, Info]:
-    """Maximize a log density; return the best point found, with a leading axis of 1.
+    """Maximize a log density by BFGS from one or more starting points.
 
     Args:
         key: Random key of the restarts.
         log_density: Function of a pytree like `start`.
         start: The first starting point.
         draw: Function from a key to another starting point, such as `target.draw`.
-        restarts: Number of starting points to draw.
-        steps: Evaluations of the density and its gradient per starting point, not counting the
-            first. Ten are enough from a warm start.
+        restarts: Number of further starting points to draw.
+        steps: Maximum number of evaluations of the density and its gradient per starting point, not
+            counting the first. Ten are enough from a warm start.
         first_step: Largest length of the first step, along the gradient.
         stop_below: Stop before `steps` evaluations if the last step increased the log density by
-            less, and another one would, too, according to the quadratic model of BFGS.
+            less than this, and the next one would, too, according to the quadratic model of BFGS.
 
     Returns:
-        The point, and its Info: `accept` is 1 if these two increases are at most 0.1.
+        The best point found, with a leading axis of 1, and statistics of the run. `Info.accept` is
+        1 if the optimization converged: both increases named under `stop_below` are at most 0.1.
     """
     check_not_negative(restarts=restarts, steps=steps)
     density, vector, unflatten = flat(log_density, start)

@@ -1,4 +1,4 @@
-"""Posteriors as log densities over unconstrained parameters, and helpers of all methods.
+"""Posteriors as log densities over unconstrained parameters, and functions that methods share.
 
 A method has the form method(key, log_density, start) -> (samples, Info), over pytrees of
 unconstrained arrays.
@@ -23,47 +23,48 @@ LogDensity = Callable[[Tree], Float[Array, ""]]
 class Info(NamedTuple):
     """Statistics of an inference run; s is the number of samples, 1 for an optimum."""
 
-    log_density: Float[Array, " s"]  # at each sample
-    # acceptance probability; 1 for slice sampling; optimum: converged
+    log_density: Float[Array, " s"]  # log density at each sample
+    # acceptance probability; 1 for slice sampling; for an optimum, 1 if it converged, else 0
     accept: Float[Array, " s"]
-    # trajectories that left the energy surface (HMC, NUTS)
+    # whether a trajectory of HMC or NUTS diverged; for other methods, whether the density is not
+    # finite (never for Metropolis)
     diverging: Bool[Array, " s"]
-    # last step size, proposal scale or widths; optimum: gradient norm
+    # the last step size, proposal scale or slice widths; for an optimum, the norm of the gradient
     scale: Float[Array, "..."]
-    # number of densities, or gradients for HMC, NUTS and optima
+    # number of evaluations of the density, with gradients for HMC, NUTS and optima
     evaluations: Int[Array, ""]
 
 
 class Target(NamedTuple):
-    """A posterior over unconstrained parameters z.
+    """A posterior of parameters θ, as functions of unconstrained parameters z.
 
     Samplers need the density of z itself, log p(θ(z)) + log |dθ/dz|. The most probable θ must not
-    depend on the parametrization, so maximizing uses log p(θ(z)) only.
+    depend on the parametrization, so optimizers maximize log p(θ(z)) without the Jacobian.
     """
 
-    sampling: LogDensity
-    maximizing: LogDensity
-    constrain: Callable[[Tree], Tree]  # z -> θ
-    unconstrain: Callable[[Tree], Tree]  # θ -> z
-    draw: Callable[[PRNGKeyArray], Tree]  # key -> z from the prior
-    find_start: Callable[[], Tree]  # start, computed only where it is needed
+    sampling: LogDensity  # log density of z, for samplers
+    maximizing: LogDensity  # log density of θ at z, for optimizers
+    constrain: Callable[[Tree], Tree]  # map z to θ
+    unconstrain: Callable[[Tree], Tree]  # map θ to z
+    draw: Callable[[PRNGKeyArray], Tree]  # draw z from the prior, given a random key
+    find_start: Callable[[], Tree]  # compute `start`, only where it is needed
 
     @property
     def start(self) -> Tree:
-        """Return z at the middle of the prior, or where a kernel asks to start instead.
+        """The point z from which inference starts, by default the middle of the prior.
 
-        The middle is the median, or the mean of a distribution without a quantile function, or 0 if
-        the mean is not known or infinite.
+        The middle is the median, or the mean of a distribution without a quantile function, or
+        z = 0 if the mean is not known or infinite.
         """
         return self.find_start()
 
 
 def target(prior: Tree, log_likelihood: LogDensity) -> Target:
-    """Create the posterior of a prior and a log likelihood of constrained parameters.
+    """Create a posterior from a prior and a log likelihood.
 
     Args:
         prior: Nested dicts of continuous NumPyro distributions.
-        log_likelihood: Function of nested dicts of the same structure.
+        log_likelihood: Function of the constrained parameters, nested dicts of the same structure.
     """
     transforms = _map(lambda d: biject_to(d.support), prior)
 
@@ -121,7 +122,7 @@ def _sum(
 
 
 def is_distribution(node: Any) -> bool:
-    """Return whether a node of a prior is a leaf."""
+    """Return whether an object is a NumPyro distribution, which is a leaf of a prior."""
     return isinstance(node, dist.Distribution)
 
 
@@ -167,7 +168,7 @@ def flat(
 
 
 def choose(condition: Bool[Array, ""], yes: Tree, no: Tree) -> Tree:
-    """Select one of two pytrees of the same shapes by a traced condition."""
+    """Select one of two pytrees of the same structure by a condition, which may be traced."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 

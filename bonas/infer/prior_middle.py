@@ -7,7 +7,11 @@ from numpyro.distributions import biject_to
 
 
 def middle(distribution: dist.Distribution) -> Array:
-    """Return the median, or the mean if it has no quantile function, or the parameter at z = 0."""
+    """Return the median of a distribution, or a substitute if it has no quantile function.
+
+    The substitute is the mean, or, if the mean is not known or infinite, the value at 0 of the
+    unconstrained parameter.
+    """
     shape = distribution.shape()
     # these classes have no quantile function of their own
     while isinstance(distribution, (dist.ExpandedDistribution, dist.Independent)):

@@ -23,7 +23,20 @@ def metropolis(
     thin: int = 1,
     scale: float | Float[Array, ""] = 0.5,
 ) -> tuple[Tree, Info]:
-    """Draw samples by a Gaussian random walk of standard deviation `scale` (Agrawal, eq. 3.5)."""
+    """Draw samples by the Metropolis algorithm with Gaussian steps (Agrawal, eq. 3.5).
+
+    Args:
+        key: Random key.
+        log_density: Function of a pytree like `start`.
+        start: The first position.
+        samples: Number of samples to keep.
+        burn: Number of steps before the first sample.
+        thin: Number of steps per sample.
+        scale: Standard deviation of a step in each coordinate.
+
+    Returns:
+        The samples, with a leading axis, and statistics of the run.
+    """
 
     def walk(step_key: PRNGKeyArray, z: Array) -> tuple[Array, Array]:
         step = jnp.asarray(scale, z.dtype) * jax.random.normal(
@@ -47,18 +60,23 @@ def metropolis_hastings(
     burn: int = 1000,
     thin: int = 1,
 ) -> tuple[Tree, Info]:
-    """Draw samples by Metropolis-Hastings with any proposal (Wilton 2020, A.4.1).
+    """Draw samples by Metropolis-Hastings with a given proposal (Wilton 2020, A.4.1).
 
-    A candidate y is accepted with probability min(1, f(y) q(x|y) / f(x) q(y|x)).
+    From position x with density f(x), a candidate y from the proposal q(y|x) is accepted with
+    probability min(1, f(y) q(x|y) / f(x) q(y|x)).
 
     Args:
         key: Random key.
         log_density: Function of a pytree like `start`.
         start: The first position.
-        propose: (key, z) -> (z', log q(z | z') − log q(z' | z)), on flat vectors.
+        propose: Function (key, z) -> (z', log q(z | z') − log q(z' | z)), where z is the position
+            as a vector and z' the candidate.
         samples: Number of samples to keep.
         burn: Number of steps before the first sample.
         thin: Number of steps per sample.
+
+    Returns:
+        The samples, with a leading axis, and statistics of the run.
     """
     check_chain(samples, burn, thin)
     density, vector, unflatten = flat(log_density, start)

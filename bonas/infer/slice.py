@@ -53,7 +53,9 @@ def slice_sample(
     patience: int = 3,
     max_steps_out: int = 50,
 ) -> tuple[Tree, Info]:
-    """Draw samples by slice sampling, one every `thin` sweeps over all coordinates.
+    """Draw samples by slice sampling of one coordinate at a time.
+
+    A sweep updates every coordinate once.
 
     Args:
         key: Random key.
@@ -62,13 +64,16 @@ def slice_sample(
         samples: Number of samples to keep.
         burn: Number of sweeps before the first sample.
         thin: Number of sweeps per sample.
-        width: Initial length of the intervals, one number or one per coordinate; pass `Info.scale`
-            of the last run to continue it.
+        width: Initial width of the intervals, one number or one per coordinate. To continue a
+            chain, pass the `Info.scale` of its last run.
         patience: During burn-in only, a width doubles after more than this many steps out and
             halves after more than this many rejections. Wilton's Algorithm 1 doubles the width by
             wall-clock time during the whole run, which is neither repeatable nor exact.
         max_steps_out: Maximum number of steps out, split at random between the two sides to keep
             the draws exact.
+
+    Returns:
+        The samples, with a leading axis, and statistics of the run.
     """
     check_chain(samples, burn, thin)
     if max_steps_out < 1:

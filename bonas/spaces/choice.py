@@ -14,7 +14,10 @@ from bonas.spaces.parameter_json import option_from_json, option_to_json
 
 
 class ListedParameter(Parameter):
-    """A parameter with a list of values; the number of a value is its position."""
+    """Base class of parameters with a list of values.
+
+    The number of a value is its position in the list.
+    """
 
     low: int = 0
 
@@ -80,7 +83,12 @@ class ListedParameter(Parameter):
 
 @dataclass(frozen=True, init=False)
 class Choice(ListedParameter):
-    """An unordered parameter with options of any hashable type: `Choice("relu", "tanh")`."""
+    """A categorical parameter, such as `Choice("relu", "tanh")`.
+
+    Args:
+        *choices: The options, of any hashable type and in no order.
+        when: Condition under which the parameter is active (see `Space`); None if it always is.
+    """
 
     choices: tuple[Hashable, ...]
     when: When = None

@@ -34,6 +34,11 @@ def find_dependencies(
 ) -> tuple[str, ...]:
     """Return the names of the parameters that a condition function reads, found by tracing it.
 
+    Args:
+        name: The name of the parameter to which the condition belongs.
+        condition: Function of a mapping from names to numbers.
+        parameters: All parameters of the space by name.
+
     Raises:
         ValueError: If the function cannot be traced, reads an unknown name, or does not return a
             single boolean; the message names the parameter.

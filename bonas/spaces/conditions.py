@@ -19,7 +19,7 @@ When = Mapping[str, Any] | Callable[[Mapping[str, Any]], Any] | None
 # A traceable function of the values of the other parameters.
 Condition = Callable[[Mapping[str, Any]], Any]
 
-# The comparisons of conditions, by the text that stands for them.
+# The comparison operators of conditions, by their symbols.
 COMPARISONS = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -34,11 +34,12 @@ _ROUNDING = 256
 
 @dataclass(frozen=True)
 class Terms:
-    """A condition written as a dict: every (name, comparison, number) must hold.
+    """A conjunction of comparisons, the form of a condition that was written as a dict.
 
     Unlike a function, it can be compared, hashed and stored.
     """
 
+    # (name, comparison, number), such as ("depth", ">=", 2.0); all must hold
     terms: tuple[tuple[str, str, Any], ...]
 
     def __call__(self, values: Mapping[str, Any]) -> Array:
@@ -66,7 +67,15 @@ def _snap_to_threshold(value: Array, number: int | float) -> Array:
 def read_condition(
     name: str, when: When, parameters: Mapping[str, "Parameter"]
 ) -> Condition:
-    """Return the condition of a parameter as a traceable function of the numbers of all parameters.
+    """Convert the argument `when` of a parameter to a traceable function.
+
+    Args:
+        name: The name of the parameter.
+        when: Its condition, a dict or a function (see `Space`).
+        parameters: All parameters of the space by name.
+
+    Returns:
+        A function from the numbers of all parameters by name to a boolean.
 
     Raises:
         ValueError: If the condition is malformed; the message names the parameter.
@@ -119,7 +128,13 @@ def _read_term(
 def sort_by_dependency(
     conditions: Mapping[str, Condition], parameters: Mapping[str, "Parameter"]
 ) -> dict[str, tuple[str, ...]]:
-    """Map each parameter to its parents, with parents before their children.
+    """Map each parameter to the parameters that its condition reads, its parents.
+
+    Parents come before their children in the order of the dict.
+
+    Args:
+        conditions: The conditions by name of the parameter.
+        parameters: All parameters of the space by name.
 
     Raises:
         ValueError: If a parameter depends on itself.

@@ -20,7 +20,8 @@ MAX_POINTS = 1_000_000
 def count_points(space: "Space") -> int:
     """Return the number of distinct points of a space without continuous parameters.
 
-    Values of parameters in conditions are enumerated; values of other parameters are counted.
+    Only the parameters on which conditions depend are enumerated. The others contribute the product
+    of their numbers of values.
     """
     parents = {parent for names in space.parents.values() for parent in names}
     deciding = sorted(parents, key=space.names.index)
@@ -35,7 +36,11 @@ def count_points(space: "Space") -> int:
 
 
 def all_points(space: "Space") -> jt.Float[Array, "n d"]:
-    """Return all distinct points of a finite space, sorted."""
+    """Return all distinct points of a finite space, in lexicographic order.
+
+    Raises:
+        ValueError: If there are more than a million points.
+    """
     if space.size > MAX_POINTS:
         raise ValueError(
             f"cannot enumerate a space of {space.size} points; the maximum is {MAX_POINTS}"

@@ -1,4 +1,4 @@
-"""Lines of points along one parameter, for figures of models."""
+"""Points that differ in one parameter, for plots of models."""
 
 import jax.numpy as jnp
 import jaxtyping as jt
@@ -11,7 +11,16 @@ from bonas.spaces.space import Space
 
 
 def column_values(parameter: Parameter, n: int) -> jt.Float[np.ndarray, " m"]:
-    """Return column values from 0 to 1: all options, or up to n ordered values."""
+    """Return increasing column values that cover the range of a parameter.
+
+    Args:
+        parameter: The parameter.
+        n: Number of evenly spaced values before they are rounded to the grid of the parameter,
+            where some may coincide. A Choice gets all its options instead.
+
+    Returns:
+        The distinct values (m,), between 0 and 1.
+    """
     n = n if parameter.ordered else parameter.categories
     return np.unique(np.asarray(parameter.snap(jnp.linspace(0.0, 1.0, n))))
 
@@ -22,9 +31,16 @@ def rows_along(
     name: str,
     values: jt.Float[ArrayLike, " m"],
 ) -> jt.Float[Array, "m d"]:
-    """Return copies of a point with other column values of one parameter; `snap` makes them points.
+    """Return copies of a point with other values of one parameter.
 
-    A parameter that is inactive at the base is in its middle, where another value activates it.
+    Columns that are inactive at the base point are set to 0.5, the middle of the range, which
+    matters where another value activates them. Apply `space.snap` to the rows before use.
+
+    Args:
+        space: The space.
+        base: The point (d,) to copy.
+        name: The name of the parameter.
+        values: Column values (m,) of the parameter, such as `column_values` returns.
     """
     start = jnp.where(space.active(base), base, 0.5)
     column = space.names.index(name)

@@ -58,7 +58,7 @@ class _Range(Parameter):
         return float(value)
 
     def unit(self, number: ArrayLike) -> Array:
-        """Return the column value, exactly 0 for `low` and never outside [0, 1] by rounding."""
+        """Return the column value of a number, exactly 0 for `low` and always within [0, 1]."""
         low = float(self.low)
         high = float(self.high)
         if low == high:
@@ -95,7 +95,14 @@ class _Range(Parameter):
 
 @dataclass(frozen=True)
 class Float(_Range):
-    """A real parameter in [low, high]; log=True for a logarithmic scale."""
+    """A real parameter in [low, high].
+
+    Args:
+        low: The lower bound.
+        high: The upper bound, included.
+        log: Whether to use a logarithmic scale, which requires low > 0.
+        when: Condition under which the parameter is active (see `Space`); None if it always is.
+    """
 
     low: int | float
     high: int | float
@@ -120,7 +127,14 @@ class Float(_Range):
 
 @dataclass(frozen=True)
 class Int(_Range):
-    """An integer parameter in [low, high], both included; log=True for a logarithmic scale."""
+    """An integer parameter in [low, high].
+
+    Args:
+        low: The lower bound.
+        high: The upper bound, included.
+        log: Whether to use a logarithmic scale, which requires low > 0.
+        when: Condition under which the parameter is active (see `Space`); None if it always is.
+    """
 
     low: int
     high: int
@@ -148,7 +162,11 @@ class Int(_Range):
         return jnp.clip(jnp.round(self._real(u)), self.low, self.high).astype(int)
 
     def spread(self, u: Array) -> Array:
-        """Map uniform draws to integers; each has the interval within half a step of it."""
+        """Map uniform draws in [0, 1] to column values of integers.
+
+        Draws are first scaled to [low − ½, high + ½], so that the bounds are as likely as other
+        integers, and then rounded. On a log scale the logarithm is uniform.
+        """
         low = self.low - 0.5
         high = self.high + 0.5
         if self.log:

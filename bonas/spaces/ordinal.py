@@ -12,11 +12,14 @@ from bonas.spaces.parameter_json import option_from_json
 
 @dataclass(frozen=True)
 class Ordinal(ListedParameter):
-    """An ordered parameter with a list of values: `Ordinal((16, 32, 64, 128))`.
+    """A parameter with a list of ordered values, such as `Ordinal((16, 32, 64, 128))`.
 
-    Values are spaced evenly by position and may be of any hashable type, such as "low", "middle"
-    and "high". Conditions compare positions: {"width": (">=", 64)} holds for 64 and the values
-    after it.
+    Neighboring values are equally far apart. Conditions compare positions in the list:
+    {"width": (">=", 64)} holds for 64 and the values after it.
+
+    Args:
+        choices: The values in their order, of any hashable type, such as "low", "middle", "high".
+        when: Condition under which the parameter is active (see `Space`); None if it always is.
     """
 
     choices: tuple[Hashable, ...]

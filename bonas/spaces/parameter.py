@@ -22,7 +22,7 @@ from bonas.spaces.conditions import When
 
 
 class Parameter(ABC):
-    """The interface of a parameter type.
+    """Base class of parameter types.
 
     The numbers of a parameter with finitely many values are the integers from `low` to `high`.
     """
@@ -33,19 +33,19 @@ class Parameter(ABC):
     log: bool = False  # whether numbers are spaced evenly by their logarithm
     # the values where they are listed; empty for a range
     choices: tuple[Hashable, ...] = ()
-    # False: no value is nearer to one value than to another
+    # whether the values have an order; if not, all are equally far apart
     ordered: ClassVar[bool] = True
     numeric: bool = True  # whether values are numbers
 
     @property
     @abstractmethod
     def size(self) -> int | float:
-        """Number of distinct values; math.inf for real numbers."""
+        """Number of distinct values, `math.inf` for a real parameter."""
 
     @property
     @abstractmethod
     def bounds(self) -> tuple[Any, ...]:
-        """The settings without the condition, hashable; equal for equal parameters of a type."""
+        """The settings except the condition, as a hashable tuple by which spaces are compared."""
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class Parameter(ABC):
 
     @abstractmethod
     def value(self, u: Array) -> Array:
-        """Return the number at a column value in [0, 1]; traceable, any shape."""
+        """Return the numbers at column values in [0, 1] of any shape; traceable."""
 
     @abstractmethod
     def unit(self, number: ArrayLike) -> Array:
@@ -66,7 +66,10 @@ class Parameter(ABC):
 
     @abstractmethod
     def spread(self, u: Array) -> Array:
-        """Map uniform draws to column values, with equal probability for each value."""
+        """Map uniform draws in [0, 1] to column values.
+
+        Without a log scale, each value has equal probability.
+        """
 
     @abstractmethod
     def snap(self, u: Array) -> Array:
@@ -78,11 +81,15 @@ class Parameter(ABC):
 
     @abstractmethod
     def number(self, name: str, value: Any) -> int | float:
-        """Return the number of a Python value; raise a ValueError that names the parameter."""
+        """Return the number of a Python value; the inverse of `decode`.
+
+        Raises:
+            ValueError: If the value is not allowed; the message names the parameter.
+        """
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Convert the parameter without its condition to JSON; see `from_json`."""
+        """Convert the parameter, without its condition, to a dict for JSON; see `from_json`."""
 
     @classmethod
     @abstractmethod
@@ -95,7 +102,7 @@ class Parameter(ABC):
 
     @property
     def continuous(self) -> bool:
-        """Whether the parameter is a real number, whose column has a gradient."""
+        """Whether the parameter is a real number that can vary, so that gradients are useful."""
         return self.size == math.inf and self.low < self.high
 
     @property
@@ -104,15 +111,15 @@ class Parameter(ABC):
         return 0 if self.ordered else int(self.size)
 
     def grid(self) -> Array:
-        """Return the column values (k,) of all values; of a real number, only the first."""
+        """Return the column values (k,) of all values; for a real parameter, that of `low` only."""
         k = 1 if self.size == math.inf else int(self.size)
         return self.unit(jnp.arange(self.low, self.low + k).astype(float))
 
     def neighbors(self, u: Array) -> list[Array]:
-        """Return the column values of the neighboring values, a list of fixed length.
+        """Return the column values of the neighbors of a value, as a list of fixed length.
 
-        An ordered value has a neighbor on either side, itself at the ends; an option has every
-        other option. Real numbers have no neighbors.
+        An ordered value has a neighbor on either side; at an end of the range, one of them is the
+        value itself. All other options are neighbors of an option. Real numbers have none.
         """
         if self.size == math.inf:
             return []
@@ -127,7 +134,7 @@ class Parameter(ABC):
         return [self.unit(other.astype(u.dtype)) for other in moved]
 
     def ticks(self) -> list[tuple[int | float, str]]:
-        """Return axis ticks as (number, label); an empty list if the axis chooses them."""
+        """Return axis ticks as (number, label) pairs; an empty list for the plot's default."""
         return [(self.low + i, str(choice)) for i, choice in enumerate(self.choices)]
 
     def with_condition(self, when: When) -> "Parameter":

@@ -14,7 +14,15 @@ from bonas.spaces.parameter import Parameter
 
 
 def parameter_from_json(written: Mapping[str, Any], when: When = None) -> Parameter:
-    """Create a parameter of any type from the output of its `to_json` and a condition."""
+    """Create a parameter of any type from the output of its `to_json`.
+
+    Args:
+        written: The output of `Parameter.to_json`.
+        when: The condition of the parameter, which is stored separately.
+
+    Raises:
+        ValueError: If no imported subclass of `Parameter` has the stored type name.
+    """
     for kind in _subclasses(Parameter):  # type: ignore[type-abstract]
         if kind.__name__ == written["kind"]:
             return kind.from_json(written, when)
@@ -30,7 +38,10 @@ def _subclasses(kind: type[Parameter]) -> Iterator[type[Parameter]]:
 
 
 def option_to_json(option: Any) -> Any:
-    """Convert an option to JSON: a tuple to {"tuple": [...]}, other objects to {"name": ...}."""
+    """Convert an option of a parameter to a value that JSON can represent.
+
+    A tuple becomes {"tuple": [...]}. Objects that JSON cannot represent become {"name": ...}.
+    """
     if isinstance(option, np.generic):
         option = option.item()
     if option is None or type(option) in (bool, int, float, str):
@@ -41,7 +52,10 @@ def option_to_json(option: Any) -> Any:
 
 
 def option_from_json(written: Any) -> Any:
-    """Restore an option from JSON; return its name if only that was stored."""
+    """Restore an option from the output of `option_to_json`.
+
+    For an option of which only the name was stored, return the name.
+    """
     if not isinstance(written, dict):
         return written
     if "tuple" in written:
@@ -50,7 +64,7 @@ def option_from_json(written: Any) -> Any:
 
 
 def is_complete(written: Any) -> bool:
-    """Return whether an option can be restored from JSON."""
+    """Return whether the output of `option_to_json` restores the option, not only its name."""
     if not isinstance(written, dict):
         return True
     return "tuple" in written and all(map(is_complete, written["tuple"]))

@@ -38,6 +38,9 @@ class Space:
     condition depends on an inactive parameter is inactive too.
 
     A space is static: jitted functions accept it as an argument, and equal spaces compile once.
+
+    Args:
+        **parameters: The parameters by name, as in `Space(rate=Float(0, 1), depth=Int(1, 3))`.
     """
 
     def __init__(self, *unnamed: object, **parameters: Parameter):
@@ -86,9 +89,10 @@ class Space:
         )
 
     def values(self, u: jt.Float[ArrayLike, " d"]) -> dict[str, jt.Num[Array, ""]]:
-        """Return the number of every parameter at one row; for options, the position.
+        """Return the numbers of all parameters at one row (d,), by name.
 
-        A condition that is a function receives this dict.
+        The number of an option is its position in the list of options. A condition that is a
+        function receives this dict.
         """
         u = jnp.asarray(u)
         self.check(u)
@@ -134,15 +138,19 @@ class Space:
         return jnp.stack([active[name] for name in self.names])
 
     def snap(self, u: jt.Float[ArrayLike, "*n d"]) -> jt.Float[Array, "*n d"]:
-        """Return the nearest points: values on their grid, 0 in inactive columns.
+        """Return the nearest points of the space.
 
-        Rows outside the unit cube are clipped to it.
+        Integers and options are rounded to their grid, and inactive columns are set to 0. Rows
+        outside the unit cube are clipped to it.
         """
         placed: Array = self._place(jnp.asarray(u), "snap")
         return placed
 
     def spread(self, u: jt.Float[ArrayLike, "*n d"]) -> jt.Float[Array, "*n d"]:
-        """Map uniform draws to points, with equal probability for every integer and option."""
+        """Map uniform draws in the unit cube to points of the space.
+
+        Every option of a parameter, and every integer on a linear scale, has equal probability.
+        """
         placed: Array = self._place(jnp.asarray(u), "spread")
         return placed
 
@@ -167,7 +175,7 @@ class Space:
         return jnp.where(self.active(placed), placed, 0.0)
 
     def decode(self, u: jt.Float[ArrayLike, " d"]) -> dict[str, Any]:
-        """Return the configuration at one row: Python values of the active parameters."""
+        """Return the configuration at one row (d,), the values of the active parameters by name."""
         u = jnp.asarray(u)
         self._check_row(u)
         if not np.isfinite(u).all():
@@ -181,7 +189,7 @@ class Space:
         }
 
     def encode(self, config: Mapping[str, Any]) -> jt.Float[Array, " d"]:
-        """Return the row of a configuration; the inverse of `decode`.
+        """Return the point (d,) of a configuration; the inverse of `decode`.
 
         Raises:
             ValueError: If a name is unknown, missing or inactive, or a value is not allowed.
@@ -229,11 +237,12 @@ class Space:
             _check_inactive(self, u, what)
 
     def neighbors(self, u: jt.Float[ArrayLike, " d"]) -> jt.Float[Array, "k d"]:
-        """Return the points that differ by one step in one parameter; traceable, since k is fixed.
+        """Return the points that differ from u by one step in one parameter.
 
         An integer changes by one, a Choice to every other option; real numbers do not change. A
-        parameter that becomes active takes its middle value. At the end of a range, and for an
-        inactive parameter, the row is u itself.
+        parameter that becomes active takes its middle value. The number k of rows is fixed, so that
+        the method is traceable: a step beyond the end of a range, or of an inactive parameter,
+        returns u itself.
         """
         u = jnp.asarray(u)
         self._check_row(u)
@@ -258,7 +267,7 @@ class Space:
         return count_points(self)
 
     def points(self) -> jt.Float[Array, "n d"]:
-        """Return all points of a finite space."""
+        """Return all distinct points of a finite space, in lexicographic order."""
         return all_points(self)
 
     def _check_row(self, u: ArrayLike) -> None:

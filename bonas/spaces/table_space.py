@@ -22,12 +22,12 @@ _TOLERANCE = 1e-6
 class TableSpace(Space):
     """A space restricted to given rows, in their order.
 
-    It has the parameters, conditions and configurations of `space`. A search considers all rows; an
+    It has the parameters and conditions of `space`. A search chooses among all rows; an
     objective looks up its value, as in `lambda key, u: values[table_space.row(u)]`.
 
-    `snap` returns the nearest row by `distances`. `spread` uses only the first column of the
-    uniform draws. Sobol sequences are evenly spaced in it: k of their points, shifted or not, give
-    k distinct rows if k, rounded up to a power of two, is at most m.
+    `snap` returns the nearest row by `distances`. `spread` selects a row by the first column of the
+    uniform draws alone. A Sobol sequence is evenly spaced in that column: k of its points, shifted
+    or not, give k distinct rows if k, rounded up to a power of two, is at most m.
 
     Args:
         space: The space that contains the rows.
@@ -56,11 +56,11 @@ class TableSpace(Space):
         return jnp.asarray(self.rows)
 
     def row(self, u: jt.Float[ArrayLike, "*n d"]) -> jt.Int[Array, "*n"]:
-        """Return the position of the nearest row of the table."""
+        """Return the position in the table of the row nearest to u, by `distances`."""
         return jnp.argmin(self.distances(u), axis=-1)
 
     def distances(self, u: jt.Float[ArrayLike, "*n d"]) -> jt.Float[Array, "*n m"]:
-        """Return the squared distances of u from all rows.
+        """Return the squared distances from u to all rows of the table.
 
         A column that is active in both points adds the squared difference, which is 1 for two
         different options. A column that is active in only one of them adds 1.
@@ -91,7 +91,11 @@ class TableSpace(Space):
         return self.points()[jnp.argmin(self._distances(placed), axis=-1)]
 
     def encode(self, config: Mapping[str, Any]) -> jt.Float[Array, " d"]:
-        """Return the row of a configuration, which must be in the table."""
+        """Return the row of a configuration.
+
+        Raises:
+            ValueError: If the configuration is invalid or not in the table.
+        """
         u = self.space.encode(config)
         row = self.snap(u)
         if np.abs(row - u).max() > _TOLERANCE:
@@ -101,15 +105,18 @@ class TableSpace(Space):
         return row
 
     def neighbors(self, u: jt.Float[ArrayLike, " d"]) -> jt.Float[Array, "0 d"]:
-        """Return no points, because the number of neighbors in the table depends on the row."""
+        """Return an empty array, because rows of a table differ in their number of neighbors."""
         u = jnp.asarray(u)
         self._check_row(u)
         return jnp.zeros((0, self.dim), u.dtype)
 
     def without_conditions(self, key: jt.PRNGKeyArray) -> "TableSpace":
-        """Return the same rows without conditions, with random values in the inactive columns.
+        """Return the table as a space without conditions, with random values in inactive columns.
 
         Use it for models that do not support conditional parameters.
+
+        Args:
+            key: Random key of these values.
         """
         plain = Space(
             **{name: p.with_condition(None) for name, p in self.parameters.items()}
