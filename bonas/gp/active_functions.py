@@ -17,9 +17,9 @@ _ROUNDING = 1e-6  # tolerance outside [0, 1], as for the points of a space
 
 
 def resolve_function(active: Any) -> Space | ActiveFunction:
-    """Return the function, or the space if it is `space.active`.
+    """Return a function of active columns, or the space if the function is `space.active`.
 
-    Methods of equal spaces are not equal, so every new one would be compiled again.
+    Equal spaces are compiled once, but their methods are not equal and would be compiled again.
     """
     if getattr(active, "__func__", None) is Space.active:
         space: Space = active.__self__
@@ -34,7 +34,11 @@ def resolve_function(active: Any) -> Space | ActiveFunction:
 
 
 def evaluate_active(active: ActiveFunction, x: Array) -> Array:
-    """Return which columns (d,) of a point x (d,) are active, after checking the result."""
+    """Return which columns (d,) of a point x (d,) are active.
+
+    Raises:
+        ValueError: If the function cannot be traced or does not return a boolean per column.
+    """
     mask = _evaluate(active, x)
     is_array = isinstance(mask, (jax.Array, np.ndarray))
     if not is_array or (mask.shape, mask.dtype) != (x.shape, bool):

@@ -149,10 +149,10 @@ class Additive(SumKernel, CompositeKernel):
 
 
 def additive(groups: Iterable[Iterable[int]], base: Kernel | None = None) -> SumKernel:
-    """Create the kernel (1/g) Σ_j base(columns of group j), for g disjoint groups of columns.
+    """Create an additive kernel, (1/g) Σ_j base(columns of group j) for g groups of columns.
 
     Args:
-        groups: Disjoint groups that contain every column.
+        groups: Disjoint groups of column indices that together contain every column.
         base: Any kernel (default: Matérn 5/2). The result has the same parameters: one entry per
             column for parameters such as length scales, and one value for all groups for others,
             such as the variance of the sum.
@@ -169,7 +169,7 @@ def _entries(own: bool, leaf: ArrayLike, columns: Array) -> ArrayLike:
 
 
 def by_size(order: ArrayLike, sizes: Sequence[int]) -> list[Int[Array, "k size"]]:
-    """Split an order (d,) of the columns into groups, one array per group size."""
+    """Split an order (d,) of the columns into groups, one array (k, size) per group size."""
     order = jnp.asarray(order)
     start = 0
     arrays = []
@@ -181,7 +181,7 @@ def by_size(order: ArrayLike, sizes: Sequence[int]) -> list[Int[Array, "k size"]
 
 
 def groups_of(order: ArrayLike, sizes: Sequence[int]) -> Groups:
-    """Return the sorted groups of an order; not under `jit`."""
+    """Return the groups of an order of the columns as sorted tuples; not under `jit`."""
     rows = [
         group for same in by_size(order, sizes) for group in np.asarray(same).tolist()
     ]
@@ -189,7 +189,7 @@ def groups_of(order: ArrayLike, sizes: Sequence[int]) -> Groups:
 
 
 def owners(order: ArrayLike, sizes: Sequence[int]) -> Int[Array, " d"]:
-    """Return the group of each column."""
+    """Return the number of the group to which each column belongs."""
     which = np.repeat(np.arange(len(sizes)), sizes)
     return jnp.zeros(len(which), int).at[jnp.asarray(order)].set(which)
 
@@ -231,7 +231,7 @@ def check_groups(groups: Groups, d: int | None = None) -> None:
 
 
 def predict_parts(posterior: Posterior, x: ArrayLike) -> Prediction:
-    """Return mean and standard deviation (g, m) of each term of the sum at x (m, d).
+    """Predict the mean and standard deviation (g, m) of each of g terms of the sum at x (m, d).
 
     Kandasamy et al. 2015, Section 3.2. With the mean function zero, the sum of the means is the
     mean of `gp.predict`. The variances do not add up, since the terms are correlated given the

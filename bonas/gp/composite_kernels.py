@@ -58,14 +58,18 @@ class Combination(CompositeKernel):
 
 
 def add(*kernels: Kernel) -> Kernel:
-    """Create the sum of kernels; the parameters of the i-th are params[str(i)]."""
+    """Create the sum of kernels.
+
+    The parameters of the i-th kernel are `params[str(i)]`.
+    """
     return _combine(kernels, product=False)
 
 
 def multiply(*kernels: Kernel) -> Kernel:
-    """Create the product of kernels; the parameters of the i-th are params[str(i)].
+    """Create the product of kernels.
 
-    The data determine only the product of the variances.
+    The parameters of the i-th kernel are `params[str(i)]`. Data identify only the product of the
+    variances of the kernels.
     """
     return _combine(kernels, product=True)
 
@@ -123,9 +127,12 @@ class OnColumns(CompositeKernel):
 
 
 def on_columns(columns: Iterable[int], kernel: Kernel) -> Kernel:
-    """Create a kernel on some of the columns.
+    """Create a kernel that depends on some of the columns only.
 
-    Per-column parameters have one entry for each of these columns.
+    Args:
+        columns: Indices of the columns, from 0.
+        kernel: The kernel to apply to these columns. Its per-column parameters have one entry for
+            each of them.
     """
     check_kernel(kernel)
     chosen = tuple(operator.index(column) for column in columns)

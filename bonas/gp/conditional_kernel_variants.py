@@ -59,12 +59,12 @@ def box(
     product: bool = False,
     prior: Prior | None = None,
 ) -> Kernel:
-    """Create the box kernel of conditional spaces, from the code of Swersky et al. 2014 (`covBox`).
+    """Create the box kernel for conditional spaces (`covBox` in the code of Swersky et al. 2014).
 
-    An active column is at (x/lengthscale, 0), an inactive one at (default/lengthscale, distance).
-    If everything is active, this is the base kernel with one length scale per column. An inactive
-    Choice is equally far from all its options. Parameters: variance, lengthscale (d,), default
-    (d,), distance (d,) > 0. Arguments as in `arc`.
+    An active column is embedded at (x/lengthscale, 0), an inactive one at (default/lengthscale,
+    distance). If all columns are active, this is the base kernel with one length scale per column.
+    An inactive Choice is equally far from all its options. Parameters: variance, lengthscale (d,),
+    default (d,), distance (d,) > 0. Arguments as in `arc`.
     """
     return conditional(
         _BOX, active, base, categories=categories, product=product, prior=prior
@@ -103,13 +103,13 @@ def wedge(
     product: bool = False,
     prior: Prior | None = None,
 ) -> Kernel:
-    """Create the wedge kernel of conditional spaces, after Horn et al. 2019 (GECCO).
+    """Create the wedge kernel for conditional spaces, after Horn et al. 2019 (GECCO).
 
-    An active column is on one side of a triangle, an inactive one at the opposite corner. The two
-    sides from that corner have lengths `low` and `high` and enclose pi · rho, so that the distance
-    to an inactive column may differ between the ends of the range; for the arc kernel it is
-    constant. Parameters: variance, low (d,) > 0, high (d,) > 0, rho (d,) in [0, 1]. Choice columns
-    as in `arc`, with radius `low`. Arguments as in `arc`.
+    An active column is embedded on one side of a triangle, an inactive one at the opposite corner.
+    The two sides from that corner have lengths `low` and `high` and enclose the angle pi · rho, so
+    the distance to an inactive column may differ between the ends of the range; for the arc kernel
+    it is constant. Parameters: variance, low (d,) > 0, high (d,) > 0, rho (d,) in [0, 1]. Choice
+    columns as in `arc`, with radius `low`. Arguments as in `arc`.
     """
     return conditional(
         _WEDGE, active, base, categories=categories, product=product, prior=prior

@@ -156,12 +156,12 @@ def arc(
     product: bool = False,
     prior: Prior | None = None,
 ) -> Kernel:
-    """Create the arc kernel of conditional spaces (Swersky et al. 2014, eqs. 3 and 4).
+    """Create the arc kernel for conditional spaces (Swersky et al. 2014, eqs. 3 and 4).
 
-    An active column is on an arc of radius omega and angle pi · rho, an inactive one at its center:
-    two active values are 2 omega |sin(pi rho Δ/2)| apart, an active and an inactive one omega.
-    Parameters: variance, omega (d,) > 0, rho (d,) in [0, 1], and the parameters of the base
-    except `lengthscale`.
+    An active column is embedded on an arc of radius omega and angle pi · rho, an inactive one at
+    its center. Two active values that differ by Δ are 2 omega |sin(pi rho Δ/2)| apart, and an
+    active value is omega from an inactive one. Parameters: variance, omega (d,) > 0, rho (d,) in
+    [0, 1], and the parameters of the base except `lengthscale`.
 
     Args:
         active: A Space, or a function active(x (d,)) -> (d,) bool, such as `space.active`.
@@ -180,8 +180,8 @@ def arc(
 class Middle(dist.Distribution):  # type: ignore[misc,unused-ignore]
     """The distribution Beta(2, 2), with density 6x(1 − x) on [0, 1].
 
-    NumPyro's Beta is a Dirichlet distribution, which is slower and promotes ranks. A draw is the
-    median of three uniform draws.
+    NumPyro computes its Beta as a Dirichlet distribution, which is slower and requires implicit
+    rank promotion. A draw is the median of three uniform draws.
     """
 
     support = constraints.unit_interval
@@ -195,10 +195,10 @@ class Middle(dist.Distribution):  # type: ignore[misc,unused-ignore]
 
 
 def angle_prior(d: int) -> dist.Distribution:
-    """Return a prior of rho that is low at both ends.
+    """Return the default prior of the angles `rho`, whose density is 0 at both ends of [0, 1].
 
-    Under a flat prior and few data the most probable angles are 0 or π, and searches of a table
-    with 24 columns ended twice as far from its minimum.
+    Under a flat prior and with few data, the most probable angles are 0 or π. With that prior,
+    searches of a table with 24 columns ended twice as far from its minimum.
     """
     return Middle().expand([d])
 
@@ -227,7 +227,7 @@ def options_on_sphere(
     indicator: Float[Array, " m"],
     active: Array,
 ) -> Float[Array, " m"]:
-    """Embed an option at distance omega from the origin, where an inactive Choice is.
+    """Embed the options of a Choice on a sphere of radius omega, an inactive one at its center.
 
     Two options are √2 omega rho / √(1 + (m−1)(1−rho)²) apart: Hutter & Osborne 2013, with the
     square root that their text omits.
@@ -244,7 +244,12 @@ def options_on_sphere(
 def resolve_active(
     active: Any, categories: tuple[int, ...] = ()
 ) -> tuple[Active, tuple[int, ...]]:
-    """Return the rule for active columns, and the number of options of each column."""
+    """Return `active`, with `space.active` replaced by the space, and the categories.
+
+    Args:
+        active: A Space, or a function of a point that returns which columns are active.
+        categories: The number of options of each column, which a Space gives instead.
+    """
     if isinstance(active, Space):
         return active, active.categories
     return resolve_function(active), tuple(categories)
@@ -262,7 +267,7 @@ def active_mask(active: Active, x: Array) -> Array:
 
 
 def check_active(active: Active, d: int) -> None:
-    """Raise a ValueError if `active` is invalid for points of d columns; nothing is computed."""
+    """Raise a ValueError if `active` is invalid for points of d columns, by tracing it."""
     point = jax.ShapeDtypeStruct((d,), jnp.result_type(float))
     jax.eval_shape(partial(active_mask, active), point)
 

@@ -21,7 +21,7 @@ class _Constant:
 
 
 def constant(value: ArrayLike) -> Mean:
-    """Create a constant mean with a known value."""
+    """Create a prior mean that is a known constant."""
     return Mean(_Constant(as_setting("value", value)))
 
 
@@ -39,7 +39,11 @@ def _learned_constant(params: Params, data: Dataset, x: Array) -> Array:
 
 
 def learned_constant(scale: ArrayLike = 1.0) -> Mean:
-    """Create a constant mean with an inferred value; its parameter "constant" is N(0, scale²)."""
+    """Create a prior mean that is an unknown constant, inferred with the other hyperparameters.
+
+    Args:
+        scale: Standard deviation of the prior N(0, scale²) of the parameter "constant".
+    """
     return Mean(_learned_constant, _NormalPrior(as_setting("scale", scale)))
 
 
@@ -53,6 +57,6 @@ def _wilton(params: Params, data: Dataset, x: Array) -> Array:
     )
 
 
-# The midpoint of the lowest value and the average (Wilton 2020, eq. 7). As it is below the average,
-# a minimizer explores.
+# A constant prior mean, the midpoint of the lowest and the average observed value (Wilton 2020,
+# eq. 7). As it is below the average, minimization explores more.
 wilton = Mean(_wilton)

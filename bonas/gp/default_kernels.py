@@ -74,9 +74,13 @@ def _matern52_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 
 def matern52_profile(params: Params, r2: Array) -> Array:
-    """Return (1 + √5 r + 5r²/3) exp(−√5 r), the Matérn 5/2 profile.
+    """Return (1 + √5 r + 5r²/3) exp(−√5 r), the Matérn 5/2 correlation.
 
     Wilton 2020, eq. 8, with its bracket corrected.
+
+    Args:
+        params: Not used.
+        r2: Squared scaled distances of any shape.
     """
     return _matern52(r2)
 
@@ -88,9 +92,9 @@ def blend_profile(params: Params, r2: Array) -> Array:
 
 
 def log_normal(d: int) -> Params:
-    """Return weakly informative priors: length scales around √d/2, variance around 1.
+    """Return weakly informative log-normal priors of the length scales and the variance.
 
-    Distances in the unit cube grow like √d.
+    The medians are √d/2, because distances in the unit cube grow like √d, and 1.
     """
     return {
         "variance": dist.LogNormal(0.0, 1.0),
@@ -101,7 +105,13 @@ def log_normal(d: int) -> Params:
 
 
 def matern52(prior: Prior = log_normal) -> Kernel:
-    """Create the Matérn 5/2 kernel variance · (1 + √5 r + 5r²/3) exp(−√5 r)."""
+    """Create the Matérn 5/2 kernel variance · (1 + √5 r + 5r²/3) exp(−√5 r).
+
+    The distance is r² = Σ (Δx_i / lengthscale_i)². Functions are twice differentiable.
+
+    Args:
+        prior: Function from the number of columns to priors of `variance` and `lengthscale`.
+    """
     check_prior(prior)
     return Stationary(prior, matern52_profile)
 
@@ -111,12 +121,14 @@ def _share_prior() -> Params:
 
 
 def blend(prior: Prior = log_normal) -> Kernel:
-    """Create a mixture of the squared-exponential and Matérn 5/2 kernels, with inferred weights.
+    """Create a weighted average of the squared-exponential and Matérn 5/2 kernels.
 
-    variance · (share · se + (1 − share) · matern52), with a share between 0 and 1.
+    The kernel is variance · (share · se + (1 − share) · matern52), where the parameter `share` has
+    a uniform prior on [0, 1]. It learns smooth functions from far fewer points than Matérn 5/2
+    alone, and also fits rough functions, for which the squared-exponential kernel is too smooth.
 
-    It learns smooth functions from far fewer points than Matérn 5/2 alone, and also fits rough
-    functions, for which the squared-exponential kernel is too smooth.
+    Args:
+        prior: Function from the number of columns to priors of `variance` and `lengthscale`.
     """
     check_prior(prior)
     return Stationary(prior, blend_profile, _share_prior)

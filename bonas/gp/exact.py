@@ -44,7 +44,7 @@ def _no_parameters(d: int) -> Params:
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Mean:
-    """A prior mean, which is static: it may be passed to any jitted function.
+    """A prior mean function. It is static, so it may be passed to any jitted function.
 
     Attributes:
         value: Function (params, data, x (d,)) -> (), for cleaned data and one point x.
@@ -70,7 +70,7 @@ def _zero(params: Params, data: Dataset, x: Array) -> Array:
     return jnp.zeros((), x.dtype)
 
 
-# Zero everywhere, for standardized values (Twist, Section 3.5).
+# The prior mean 0, for standardized values (Twist, Section 3.5).
 zero = Mean(_zero)
 
 
@@ -84,7 +84,7 @@ class Posterior(NamedTuple):
     data: Dataset  # cleaned
     lower: Array  # (n, n) Cholesky factor of K + noise I; masked rows are unit rows
     alpha: Array  # (n,) (K + noise I)⁻¹ (y − mean)
-    jitter: Array  # () added to the diagonal to factorize; 0 if none was needed
+    jitter: Array  # () variance added to the diagonal for the factorization; 0 if none was needed
 
 
 class _Inputs(NamedTuple):
@@ -99,10 +99,10 @@ class _Inputs(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """The prediction of the latent function at some points."""
+    """The predicted mean and standard deviation of the latent function at m points."""
 
     mean: Array  # (m,), or (s, m) for s posteriors
-    std: Array  # as mean
+    std: Array  # same shape as mean
 
 
 def condition(
@@ -119,7 +119,11 @@ def condition(
     Twist, Theorem 3.1.
 
     Args:
-        noise: A variance, or one variance per row (n,). Known variances of the data are added.
+        kernel: The kernel.
+        params: The parameters of the kernel.
+        data: Observations of one output.
+        noise: Noise variance, or one variance per row (n,). Known variances of the data are added.
+        mean: The prior mean.
         mean_params: The parameters of the mean, if it has any.
     """
     inputs = _checked(kernel, params, data, noise, mean, mean_params)
@@ -145,7 +149,10 @@ def log_evidence(
     mean: Mean = zero,
     mean_params: Params | None = None,
 ) -> Float[Array, ""]:
-    """Return log p(y | x, params) = log N(y; mean, K + noise I) over the observed rows."""
+    """Return the log marginal likelihood log N(y; mean, K + noise I) of the observed rows.
+
+    Arguments as in `condition`.
+    """
     inputs = _checked(kernel, params, data, noise, mean, mean_params)
     result: Array = _log_evidence(inputs)
     return result
@@ -209,10 +216,10 @@ def check_data(kernel: Kernel, data: Dataset) -> None:
 
 
 def predict(posterior: Posterior, x: ArrayLike) -> Prediction:
-    """Return mean and standard deviation (m,) of the latent function at x (m, d).
+    """Predict the mean and standard deviation (m,) of the latent function at x (m, d).
 
-    The variance is at least the rounding error of the prior variance, so that std is never 0 and at
-    least 6e-8 of the prior's in float64.
+    The variance is at least the rounding error of the prior variance, so the standard deviation is
+    never 0. In float64 it is at least 6e-8 times that of the prior.
     """
     result: Prediction = _predict(posterior, as_points(posterior, x))
     return result

@@ -23,7 +23,10 @@ from bonas.infer import Target, Tree, is_distribution, target
 
 
 def log_normal_noise() -> dist.Distribution:
-    """Return a prior of small noise, with median variance 3e-4 and 95% within a factor of 50."""
+    """Return the default prior of the noise variance, with median 3e-4.
+
+    It is log-normal, with 95% of its mass within a factor of 50 of the median.
+    """
     return dist.LogNormal(-8.0, 2.0)
 
 
@@ -34,11 +37,16 @@ def hyperposterior(
     noise: Noise = log_normal_noise,
     mean: Mean = zero,
 ) -> Target:
-    """Return p(params | data) over {"kernel": ..., "noise": ..., "mean": ...}.
+    """Return the posterior of the hyperparameters, for the methods of `bonas.infer`.
+
+    The hyperparameters are nested dicts {"kernel": ..., "noise": ..., "mean": ...}.
 
     Args:
-        noise: The prior of the noise variance, or a number or an array if it is known (the
-            posterior is then without "noise").
+        kernel: The kernel.
+        data: Observations of one output.
+        noise: The prior of the noise variance, or a number or an array if it is known, in which
+            case "noise" is not among the hyperparameters.
+        mean: The prior mean.
     """
     prior = hyperprior(kernel, data.x.shape[1], noise=noise, mean=mean)
     check_data(kernel, data)
@@ -57,7 +65,10 @@ def hyperposterior(
 def hyperprior(
     kernel: Kernel, d: int, *, noise: Noise = log_normal_noise, mean: Mean = zero
 ) -> Tree:
-    """Return the prior of all unknown hyperparameters, for points of d columns."""
+    """Return the prior of all unknown hyperparameters, for points of d columns.
+
+    Arguments as in `hyperposterior`.
+    """
     check_kernel(kernel)
     check_mean(mean)
     prior = {"kernel": kernel.prior(d), "mean": mean.prior(d)}
@@ -77,10 +88,17 @@ def condition_all(
     noise: Noise = log_normal_noise,
     mean: Mean = zero,
 ) -> Posterior:
-    """Return the posteriors of s constrained hyperparameter samples, with leaves (s, ...).
+    """Return the posterior of the function for each of s samples of the hyperparameters.
 
     Args:
+        kernel: The kernel.
+        params: Constrained hyperparameters with leaves (s, ...), nested dicts as in
+            `hyperposterior`.
+        data: Observations of one output.
         noise, mean: Those given to `hyperposterior`.
+
+    Returns:
+        A posterior with leaves (s, ...).
     """
     inferred = set(params.get("mean", {})), "noise" in params
     is_unknown = is_distribution(resolve_noise(noise))

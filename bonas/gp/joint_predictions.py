@@ -1,4 +1,4 @@
-"""Joint predictions of an exact Gaussian process: covariances between points, and draws."""
+"""Joint predictions of an exact Gaussian process: covariances between points, and samples."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from bonas.linalg import factorize
 def joint(
     posterior: Posterior, x: ArrayLike
 ) -> tuple[Float[Array, " m"], Float[Array, "m m"]]:
-    """Return mean and covariance of the latent function at x (m, d)."""
+    """Return the joint mean and covariance matrix of the latent function at x (m, d)."""
     result: tuple[Array, Array] = _all_pairs(posterior, as_points(posterior, x))
     return result
 
@@ -26,7 +26,7 @@ def _all_pairs(posterior: Posterior, x: Array) -> tuple[Array, Array]:
 
 
 def covariance(posterior: Posterior, a: ArrayLike, b: ArrayLike) -> Float[Array, "m k"]:
-    """Return the covariance of the latent function between a (m, d) and b (k, d)."""
+    """Return the posterior covariances of the latent function between a (m, d) and b (k, d)."""
     result: Array = _between(
         posterior, as_points(posterior, a), as_points(posterior, b)
     )

@@ -34,8 +34,8 @@ class Kernel:
         gram: Optional faster function (params, a (n, d), b (m, d)) -> (n, m) of the same values.
         categories: The number of options of each column, 0 for numbers, if the kernel compares
             options by identity; None if it treats every column as a number.
-        one_hot: Whether searches apply `gp.one_hot` to the kernel in spaces with Choices, as the
-            built-in kernels of numbers ask. Otherwise the kernel gets the columns of the space, in
+        one_hot: Whether searches in spaces with Choices wrap the kernel in `gp.one_hot`, as they
+            do with most built-in kernels. Otherwise the kernel gets the columns of the space, in
             which option i of m is i / (m − 1).
     """
 
@@ -59,7 +59,7 @@ class Kernel:
         return jax.vmap(lambda p: _value(self, params, p, p))(x)
 
     def with_categories(self, categories: tuple[int, ...]) -> "Kernel":
-        """Return the kernel for points with these options per column; see `gp.with_categories`."""
+        """Adapt the kernel to columns with these numbers of options; see `gp.with_categories`."""
         if self.categories is not None:
             raise ValueError(
                 f"the space has categories {categories}, but the kernel was made for "
@@ -116,7 +116,7 @@ def as_prior(prior: Prior | Params) -> Prior:
 
 
 def gram(kernel: Kernel, params: Params, a: Points, b: Points) -> Float[Array, "n m"]:
-    """Return the matrix k(a_i, b_j) for points a (n, d) and b (m, d)."""
+    """Return the covariance matrix k(a_i, b_j) of points a (n, d) and b (m, d)."""
     check_kernel(kernel)
     if jnp.ndim(a) != 2 or jnp.ndim(b) != 2 or jnp.shape(a)[1] != jnp.shape(b)[1]:
         raise ValueError(
@@ -239,11 +239,15 @@ class OneHot(Kernel):
 
 
 def one_hot(categories: Sequence[int], kernel: Kernel) -> Kernel:
-    """Create a kernel that one-hot encodes Choice columns for a kernel of numbers.
+    """Wrap a kernel of numbers so that Choice columns are one-hot encoded.
 
-    An option is one coordinate per option, 1/√2 or 0, so that different options are at distance 1
-    and have no order. The kernel's per-column parameters have one entry for each number and one
-    for each option.
+    A Choice of m options becomes m coordinates, 1/√2 for its option and 0 for the others, so that
+    different options are at distance 1 and have no order.
+
+    Args:
+        categories: The number of options of each column, 0 for numbers (`space.categories`).
+        kernel: The kernel of numbers. Its per-column parameters have one entry for each number and
+            one for each option.
     """
     check_kernel(kernel)
     if kernel.categories is not None:
@@ -254,12 +258,18 @@ def one_hot(categories: Sequence[int], kernel: Kernel) -> Kernel:
 
 
 def with_categories(kernel: Kernel, categories: Sequence[int]) -> Kernel:
-    """Return the kernel for a space with these `space.categories`, so that options have no order.
+    """Adapt a kernel to the Choice columns of a space, so that their options have no order.
 
-    A kernel with the same categories is returned unchanged, and one that requires the encoding by
-    `Kernel.one_hot`, as built-in kernels of numbers do, is wrapped in `one_hot`. A kernel made for
-    other categories, such as ``gp.arc(space.active)`` without ``categories=space.categories``, is
-    an error.
+    A kernel made for these categories is returned unchanged, and one whose `Kernel.one_hot` is True
+    is wrapped in `one_hot`.
+
+    Args:
+        kernel: The kernel.
+        categories: The number of options of each column, 0 for numbers (`space.categories`).
+
+    Raises:
+        ValueError: If the kernel was made for other categories, such as ``gp.arc(space.active)``
+            without ``categories=space.categories``.
     """
     categories = tuple(categories)
     if not any(categories) or kernel.categories == categories:
@@ -268,7 +278,7 @@ def with_categories(kernel: Kernel, categories: Sequence[int]) -> Kernel:
 
 
 def indicator_of(x: Array, m: int) -> Array:
-    """Return the unit vector (m,) of the option that the column value x encodes."""
+    """Return the one-hot vector (m,) of the option that the column value x encodes."""
     return (jnp.round(x * (m - 1)).astype(int) == jnp.arange(m)).astype(x.dtype)
 
 

@@ -63,7 +63,7 @@ class LargePosterior(NamedTuple):
     inner: Array
     alpha: Array  # (m,) K⁻¹ times the posterior mean of the inducing values, without their level
     log_evidence: Array  # () log p(y | x, params) over the observed rows; NaN if exact
-    jitter: Array  # () added to the diagonal to factorize; 0 if none was needed
+    jitter: Array  # () variance added to the diagonal for the factorization; 0 if none was needed
 
     @property
     def is_exact(self) -> bool:
@@ -118,7 +118,9 @@ def condition_large(
     mean: Mean = zero,
     mean_params: Params | None = None,
 ) -> LargePosterior:
-    """Return the posterior given the data through the inducing rows; see `gp.condition`.
+    """Return the approximate posterior given the data through m inducing rows.
+
+    Other arguments as in `gp.condition`.
 
     Args:
         rows: Positions of the inducing rows, all different. Those of masked rows have no effect.
@@ -253,7 +255,7 @@ def _parts(m: int) -> list[tuple[int, int]]:
 
 
 def predict_large(posterior: LargePosterior, x: ArrayLike) -> Prediction:
-    """Return mean and standard deviation (k,) of the latent function at x (k, d)."""
+    """Predict the mean and standard deviation (k,) of the latent function at x (k, d)."""
     if posterior.is_exact:
         return predict(posterior.exact, x)
     result: Prediction = _predict(posterior, as_points(posterior, x))
@@ -271,7 +273,7 @@ def _predict(posterior: LargePosterior, x: Array) -> Prediction:
 def covariance_large(
     posterior: LargePosterior, a: ArrayLike, b: ArrayLike
 ) -> Float[Array, "k l"]:
-    """Return the covariance of the latent function between a (k, d) and b (l, d)."""
+    """Return the posterior covariances of the latent function between a (k, d) and b (l, d)."""
     if posterior.is_exact:
         return covariance(posterior.exact, a, b)
     result: Array = _between(
@@ -329,7 +331,7 @@ def condition_large_all(
     noise: Any,
     mean: Mean = zero,
 ) -> LargePosterior:
-    """Return the posteriors of s hyperparameter samples; see `gp.condition_all`."""
+    """Return approximate posteriors of s hyperparameter samples; see `gp.condition_all`."""
 
     def one(sample: Params) -> LargePosterior:
         return condition_large(

@@ -47,10 +47,9 @@ def _slopes(params: Params, x: Array) -> Array:
 def linear() -> Kernel:
     """Create the linear kernel bias² + Σ slope_i² (a_i − center_i)(b_i − center_i).
 
-    Hutchinson 2019, eq. 2.32.
-
-    `bias` and `slope` are the standard deviations of the function's value at `center` and of its
-    slopes. Hutchinson has one slope for all columns; here each column has its own.
+    Hutchinson 2019, eq. 2.32, but with one slope per column instead of one for all columns. The
+    parameters `bias` and `slope` are the standard deviations of the function's value at `center`
+    and of its slopes.
     """
     return Linear()
 
@@ -93,13 +92,12 @@ class Basis(Kernel):
 def basis(features: Callable[[Array], Array]) -> Kernel:
     """Create the kernel variance · φ(a)·φ(b) of Bayesian linear regression on features φ.
 
-    It is the model y = w·φ(x) + noise with w ~ N(0, variance I).
-
-    Twist, eq. 25, is its posterior. With fewer features than points the matrix K is
-    singular, so the noise must not be 0.
+    The model is y = w·φ(x) + noise with w ~ N(0, variance I); Twist, eq. 25, is its posterior. With
+    fewer features than points, the covariance matrix is singular, so the noise must not be 0.
 
     Args:
-        features: φ, a function of one point, such as `affine_features` or `quadratic_features`.
+        features: The function φ from a point (d,) to its features, such as `affine_features` or
+            `quadratic_features`.
     """
     if not callable(features):
         raise TypeError(f"features must be a function of one point; got {features!r}")
@@ -149,7 +147,7 @@ def _to_sphere(params: Params, x: Array) -> Array:
 
 
 def spherical_linear() -> Kernel:
-    """Create the kernel variance · (level + (1 − level) p(a)·p(b)), linear on a sphere.
+    """Create the kernel variance · (level + (1 − level) p(a)·p(b)) of linear functions on a sphere.
 
     p(x) = (2z, ‖z‖² − 1)/(‖z‖² + 1) is the inverse stereographic projection of z = (x − ½)/(radius
     · lengthscale), with radius² = reach · Σ 1/(2 lengthscale_i)², so that reach 1 projects the

@@ -71,8 +71,8 @@ def masked(active: Active, base: Kernel | None = None) -> Kernel:
     """Create a kernel that is 0 between points with different active columns.
 
     As in SMAC3 (`get_conditional_hyperparameters`, after Lévesque et al. 2017): inactive columns
-    hold one constant, and a covariance is 0 if a column is active in only one of the points. Each
-    pattern of active columns has a separate process with the same parameters.
+    are set to a constant, and the covariance is 0 if a column is active in only one of the points.
+    Each pattern of active columns is thus modeled separately, with the same hyperparameters.
 
     Args:
         active: A Space, or a function active(x (d,)) -> (d,) bool.
@@ -145,11 +145,12 @@ class Blocks(CompositeKernel):
 def blocks(
     active: Active, groups: Sequence[Sequence[int]], base: Kernel | None = None
 ) -> Kernel:
-    """Create a sum over the groups of columns active in both points, plus a pattern kernel.
+    """Create a sum of kernels over the groups of columns that are active in both points.
 
     After BoTorch (`MultiTaskConditionalKernel`, Deshwal et al. 2024; the kernel for hierarchical
-    spaces of its release 0.18 is of the same kind): a Matérn 5/2 kernel over the pattern of active
-    groups, as zeros and ones, gives each pattern a level of its own. Groups do not interact.
+    spaces of its release 0.18 is of the same kind). A Matérn 5/2 kernel over the pattern of active
+    groups, as zeros and ones, is added, so that each pattern has its own level. Groups do not
+    interact.
     Parameters: "0", "1", … for the groups, and "which" with variance and lengthscale (one per
     group).
 

@@ -20,7 +20,11 @@ _EXPECTED = (
 
 
 def check_noise(noise: Noise) -> Noise:
-    """Return a noise variance as a hashable setting; raise a ValueError if it is not valid."""
+    """Convert a noise variance to a hashable setting.
+
+    Raises:
+        ValueError: If it is not a valid noise variance.
+    """
     if is_distribution(noise):
         if noise.shape() != ():
             raise ValueError(
@@ -39,7 +43,7 @@ def check_noise(noise: Noise) -> Noise:
 
 
 def resolve_noise(noise: Noise) -> Any:
-    """Return the prior of the noise variance, or the variance if it is known."""
+    """Evaluate a noise setting: return the variance if it is known, else its prior."""
     if is_distribution(noise):
         return noise
     found = noise() if callable(noise) else setting_value(noise)

@@ -2,8 +2,6 @@
 
 Priors of kernels are functions of the number of columns, priors of the noise variance functions
 without arguments. They suit points in the unit cube and values of mean 0 and variance 1.
-
-Each default is defined in the module that uses it.
 """
 
 import math
@@ -23,11 +21,12 @@ Priors = dict[str, dist.Distribution]
 
 
 def dimension_scaled(d: int) -> Priors:
-    """Return length scales LogNormal(√2 + log(d)/2, √3): Hvarfner, Hellsten & Nardi 2024.
+    """Return priors whose length scales grow with √d (Hvarfner, Hellsten & Nardi 2024).
 
-    They keep the complexity of functions independent of the number of columns. The paper fixes the
-    variance at 1; here it is 1 up to about a fifth. Length scales are eight times as long as in
-    `log_normal`, and their prior is wider: a column has no effect unless the data require it.
+    The prior LogNormal(√2 + log(d)/2, √3) of the length scales keeps the complexity of functions
+    independent of the number d of columns. Its median is eight times that of `log_normal`, and it
+    is wider, so that a column has little effect unless the data require it. The paper fixes the
+    variance at 1; here it is LogNormal(0, 0.1), within about a fifth of 1.
     """
     log_mean = math.sqrt(2.0) + 0.5 * math.log(d)
     return {
@@ -37,12 +36,15 @@ def dimension_scaled(d: int) -> Priors:
 
 
 def dimension_scaled_noise() -> dist.Distribution:
-    """Return the noise prior for `dimension_scaled`, median 0.018, as in the paper's code."""
+    """Return the prior LogNormal(−4, 1) of the noise variance, to be used with `dimension_scaled`.
+
+    Its median is 0.018, as in the code of Hvarfner, Hellsten & Nardi 2024.
+    """
     return dist.LogNormal(-4.0, 1.0)
 
 
 def half_cauchy(d: int) -> Priors:
-    """Return independent Half-Cauchy(1) priors (Wilton 2020, eq. 14)."""
+    """Return half-Cauchy priors of scale 1 for all parameters (Wilton 2020, eq. 14)."""
     return {
         "variance": dist.HalfCauchy(1.0),
         "lengthscale": dist.HalfCauchy(1.0).expand([d]),
@@ -50,7 +52,7 @@ def half_cauchy(d: int) -> Priors:
 
 
 def half_cauchy_noise() -> dist.Distribution:
-    """Return the Half-Cauchy(1) prior of the noise variance (Wilton 2020, eq. 14)."""
+    """Return the half-Cauchy prior of scale 1 for the noise variance (Wilton 2020, eq. 14)."""
     return dist.HalfCauchy(1.0)
 
 
@@ -67,12 +69,15 @@ def spearmint(d: int) -> Priors:
 
 
 def spearmint_noise() -> dist.Distribution:
-    """Return Spearmint's horseshoe prior of scale 0.1, whose pole at 0 has no MAP estimate."""
+    """Return Spearmint's prior of the noise variance, a horseshoe of scale 0.1.
+
+    Its density has a pole at 0, so no MAP estimate exists: sample the hyperparameters.
+    """
     return Horseshoe(0.1)
 
 
 def flat_angles(d: int) -> Priors:
-    """Return a uniform prior of the angles of `gp.arc` and `gp.wedge`.
+    """Return a uniform prior of the angles `rho` of `gp.arc` and `gp.wedge`, for their `prior=`.
 
     Use it with many observations, or if the hyperparameters are sampled.
     """
@@ -80,9 +85,10 @@ def flat_angles(d: int) -> Priors:
 
 
 class Horseshoe(dist.Distribution):  # type: ignore[misc,unused-ignore]
-    """The horseshoe density log(1 + (scale/x)²)/(π scale), x > 0, with a pole at 0.
+    """The horseshoe distribution, with density log(1 + (scale/x)²)/(π scale) for x > 0.
 
-    It is the mixture HalfCauchy(scale · u) over u ~ Uniform(0, 1).
+    The density has a pole at 0. The distribution is the mixture of HalfCauchy(scale · u) over
+    u ~ Uniform(0, 1).
     """
 
     arg_constraints = {"scale": constraints.positive}  # noqa: RUF012  as NumPyro has it

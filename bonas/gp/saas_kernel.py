@@ -36,6 +36,9 @@ def saas(alpha: ArrayLike = 0.1) -> Kernel:
     columns, and the heavy tail of local_i restores the effect of single columns if the data require
     it. Sample the parameters by NUTS (`surrogates.saas`), because no column has an effect at the
     mode of this prior. The variance is LogNormal(0, 1); in the paper it is LogNormal(0, 10).
+
+    Args:
+        alpha: Scale of the prior of tau; with a smaller one, fewer columns have an effect.
     """
     scale = as_setting("alpha", alpha)
     if isinstance(scale, float) and not scale > 0.0:

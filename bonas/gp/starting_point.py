@@ -17,15 +17,16 @@ _N_POINTS = 8
 
 
 def has_centered_leaf(prior: Tree) -> bool:
-    """Return whether any parameter of a prior may be 0 in the middle of the prior."""
+    """Return whether a prior has a parameter for which `is_centered` holds."""
     leaves = jax.tree.leaves(prior, is_leaf=is_distribution)
     return any(map(is_centered, leaves))
 
 
 def is_centered(distribution: dist.Distribution) -> bool:
-    """Return whether the middle may be 0: the numbers are unbounded, or in an interval around 0.
+    """Return whether the middle of a distribution may be 0, judging by its support.
 
-    A weight is such a number. The default kernels have none, so that they need no gradient.
+    It may if the support is all real numbers, as for the weights of a network, or an interval
+    that is symmetric about 0. The default kernels have no such parameters.
     """
     support: Any = distribution.support
     while hasattr(support, "base_constraint"):
@@ -45,7 +46,7 @@ def leave_saddle(
     log_likelihood: Callable[[Tree, Dataset], Array],
     x: Float[Array, "n d"],
 ) -> Target:
-    """Return the posterior with a starting point with a gradient that is finite and not 0.
+    """Return the posterior with a starting point that is not a saddle point.
 
     The prior of a network's weights has median 0. A kernel with such a network has a saddle point
     there: hidden units and their outgoing weights are 0, so the gradient vanishes and no optimizer
@@ -56,8 +57,8 @@ def leave_saddle(
     Args:
         posterior: The posterior.
         prior: The prior of its parameters.
-        log_likelihood: The log likelihood of parameters given any data.
-        x: Points of the data.
+        log_likelihood: Function of parameters and a dataset.
+        x: Points, of which only the number of columns and the type are used.
     """
     examined = jax.tree.map(is_centered, prior, is_leaf=is_distribution)
     data = _artificial_data(x)

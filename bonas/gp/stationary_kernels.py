@@ -16,7 +16,12 @@ from bonas.linalg import safe_sqrt
 
 
 def se_profile(params: Params, r2: Array) -> Array:
-    """Return exp(−r²/2), the squared-exponential profile."""
+    """Return exp(−r²/2), the squared-exponential correlation.
+
+    Args:
+        params: Not used.
+        r2: Squared scaled distances of any shape.
+    """
     return jnp.exp(-0.5 * r2)
 
 
@@ -73,7 +78,10 @@ def matern32_profile(params: Params, r2: Array) -> Array:
 def se(prior: Prior = priors.log_normal) -> Kernel:
     """Create the squared-exponential kernel variance · exp(−r²/2), r² = Σ (Δx_i / lengthscale_i)².
 
-    Twist, eq. 26; Wilton 2020.
+    Twist, eq. 26; Wilton 2020. Functions are infinitely differentiable.
+
+    Args:
+        prior: Function from the number of columns to priors of `variance` and `lengthscale`.
     """
     check_prior(prior)
     return Stationary(prior, se_profile)
@@ -89,15 +97,24 @@ class PointwiseStationary(Stationary):
 def matern12(prior: Prior = priors.log_normal) -> Kernel:
     """Create the Matérn 1/2 kernel variance · exp(−r), of continuous functions.
 
-    It has no matrix form: because of its slope at r = 0, rounding errors of matrix products would
-    become gradients of order 1.
+    Functions are not differentiable. Covariances are computed pair by pair, not by matrix products:
+    because of the kernel's slope at r = 0, their rounding errors would cause gradients of order 1.
+
+    Args:
+        prior: Function from the number of columns to priors of `variance` and `lengthscale`.
     """
     check_prior(prior)
     return PointwiseStationary(prior, matern12_profile)
 
 
 def matern32(prior: Prior = priors.log_normal) -> Kernel:
-    """Create the Matérn 3/2 kernel variance · (1 + √3 r) exp(−√3 r), once differentiable."""
+    """Create the Matérn 3/2 kernel variance · (1 + √3 r) exp(−√3 r).
+
+    Functions are once differentiable.
+
+    Args:
+        prior: Function from the number of columns to priors of `variance` and `lengthscale`.
+    """
     check_prior(prior)
     return Stationary(prior, matern32_profile)
 
@@ -109,7 +126,11 @@ def _alpha_prior() -> Params:
 def rq(prior: Prior = priors.log_normal) -> Kernel:
     """Create the rational quadratic kernel variance · (1 + r²/2α)^−α.
 
-    It is a mixture of squared exponentials with different length scales.
+    It is a mixture of squared-exponential kernels with different length scales. The parameter
+    `alpha` has the prior LogNormal(0, 1).
+
+    Args:
+        prior: Function from the number of columns to priors of `variance` and `lengthscale`.
     """
     check_prior(prior)
     return Stationary(prior, rq_profile, _alpha_prior)

@@ -1,4 +1,4 @@
-"""Kernels with one parameter for several columns, such as the widths of all layers."""
+"""Kernels in which several columns share parameters, such as the widths of all layers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -88,12 +88,17 @@ class Tied(CompositeKernel):
 
 
 def tied(kernel: Kernel, groups: Iterable[Iterable[int]]) -> Kernel:
-    """Create a kernel whose per-column parameters have one entry per group of columns.
+    """Create a kernel in which the columns of a group share their parameters.
 
     For example, one length scale for the units of all layers and one for their rates reduce the
     number of length scales. ``gp.arc(space) + gp.tied(gp.arc(space), groups)`` models what layers
-    have in common and how they differ. Entries are in the order of the first columns of the groups.
-    The options of a Choice in a group have the same entry.
+    have in common and how they differ.
+
+    Args:
+        kernel: The kernel. Its per-column parameters, such as length scales, get one entry per
+            group, and one for each column in no group, in the order of their first columns. The
+            options of a Choice in a group share an entry.
+        groups: Disjoint groups of column indices, from 0.
     """
     check_kernel(kernel)
     chosen = tuple(tuple(int(column) for column in group) for group in groups)
@@ -107,7 +112,7 @@ def tied(kernel: Kernel, groups: Iterable[Iterable[int]]) -> Kernel:
 
 
 def expand_prior(distribution: Distribution, size: int) -> Distribution:
-    """Return the common prior of the columns, for `size` entries."""
+    """Return a prior of `size` entries from a prior that is the same for every column."""
     if (
         not isinstance(distribution, ExpandedDistribution)
         or distribution.base_dist.shape() != ()
@@ -120,7 +125,7 @@ def expand_prior(distribution: Distribution, size: int) -> Distribution:
 
 
 def one_hot_groups(groups: Groups, categories: tuple[int, ...]) -> Groups:
-    """Return groups of columns as groups of positions after one-hot encoding."""
+    """Return groups of columns as groups of their positions after one-hot encoding."""
     positions = _one_hot_columns(categories)
     return tuple(
         tuple(i for column in group for i in positions[column]) for group in groups
