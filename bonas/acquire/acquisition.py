@@ -16,31 +16,35 @@ from bonas.spaces import Space
 from bonas.surrogates import Surrogate
 from bonas.traced_settings import setting_values
 
-# A function of the mean (s, m), std (s, m) and incumbent (s, 1). It returns scores (m,), or (s, m),
-# which are averaged over the s hyperparameter samples.
+# A function of the predicted mean (s, m) and std (s, m) for s hyperparameter samples at m points,
+# and the incumbent (s, 1). It returns scores (m,), or (s, m), which are averaged over the samples.
 ClosedForm = Callable[..., Array]
 
 
 @dataclass(frozen=True)
 class Context:
-    """The inputs of an acquisition; a context exists within one trace and is not a pytree."""
+    """The inputs of an acquisition at one ask.
 
-    model: Surrogate
+    A context is valid only within one trace, and is not a pytree.
+    """
+
+    model: Surrogate  # the model of the objective
     model_state: Any  # the model's state given the evaluations
-    # the model's state given also the values assumed at pending points
+    # the model's state given the evaluations and the values assumed at pending points
     fantasy_state: Any
-    finite: Bool[Array, ""]  # whether the model's predictions at these points are
+    # whether the model's predictions at evaluated and pending points are finite
+    finite: Bool[Array, ""]
     # incumbent: lowest posterior mean at evaluated and pending points
     best: Float[Array, " s"]
     data: Dataset  # all proposed points, with standardized values
-    pending: Bool[Array, " n"]
-    failed: Bool[Array, " n"]
+    pending: Bool[Array, " n"]  # rows of the data that are not yet evaluated
+    failed: Bool[Array, " n"]  # rows of the data whose evaluation failed
     cost: Float[Array, " n"]  # cost of each evaluation, in any unit
-    # maximize a score over the space
+    # maximize a score over the space, given a random key
     maximize: Callable[[PRNGKeyArray, Score], Selection]
-    # (m, d) points of the space and near the best ones
+    # draw candidates (m, d) from the whole space and near the best points
     candidates: Callable[[PRNGKeyArray], Array]
-    # best of points (m, d) by scores (m,), new ones first
+    # select the best of points (m, d) by scores (m,), preferring points not proposed before
     choose: Callable[[Array, Array], Selection]
 
     @property
@@ -49,12 +53,12 @@ class Context:
         return self.model.noise_variance(self.model_state)
 
     def predict(self, x: Float[Array, "m d"]) -> Prediction:
-        """Predict mean and std (s, m), with assumed values at pending points."""
+        """Predict mean and std (s, m) at points x, given the values assumed at pending points."""
         return self.model.predict(self.fantasy_state, x)
 
 
 class Acquisition:
-    """An acquisition, which chooses the next point.
+    """Base class of acquisitions, which choose the next point to evaluate.
 
     To define one, write a frozen dataclass that overrides `score`, or `select` if it does more than
     maximize a score. Acquisitions are static: they may be passed to any jitted function.
@@ -64,15 +68,27 @@ class Acquisition:
         jax.tree_util.register_static(cls)
 
     def init(self, capacity: int, d: int) -> Any:
-        """Return the initial memory, which asks pass on; empty by default."""
+        """Return the initial memory, a pytree that each ask receives and updates.
+
+        It is empty by default.
+
+        Args:
+            capacity: Number of rows of the data.
+            d: Number of columns of a point.
+        """
         return ()
 
     def score(
         self, key: PRNGKeyArray, context: Context, memory: Any
     ) -> tuple[Score, Any]:
-        """Return the score to maximize and the new memory.
+        """Return the score to maximize, and the new memory.
 
-        Random numbers are drawn here, once per ask, so that the score is a fixed function.
+        Random numbers are drawn here, once per ask, so that the score is a deterministic function.
+
+        Args:
+            key: Random key.
+            context: The model, the data and the incumbent.
+            memory: The memory that the previous ask returned, or the initial one.
         """
         raise ValueError(
             f"{type(self).__name__} selects points without a score, so it cannot be combined with "
@@ -82,13 +98,16 @@ class Acquisition:
     def select(
         self, key: PRNGKeyArray, context: Context, memory: Any
     ) -> tuple[Selection, Any]:
-        """Select the next point and return it with the new memory."""
+        """Select the next point, by default one that maximizes `score`; return the new memory, too.
+
+        Arguments as in `score`.
+        """
         score_key, maximize_key = jax.random.split(key)
         score, memory = self.score(score_key, context, memory)
         return context.maximize(maximize_key, score), memory
 
     def adapt(self, space: Space) -> "Acquisition":
-        """Return the acquisition for a space; override it if the acquisition has models."""
+        """Return the acquisition adapted to a space; override it if the acquisition has models."""
         return self
 
 
@@ -123,10 +142,12 @@ class ClosedFormAcquisition(Acquisition):
 def closed_form_acquisition(function: ClosedForm, **settings: Any) -> Acquisition:
     """Create an acquisition from a closed form, as in ``closed_form_acquisition(lcb, kappa=1.0)``.
 
+    Without settings this is not needed, because a search accepts a closed form directly.
+
     Args:
         function: A function of mean and std (s, m), for s hyperparameter samples at m points, and
             the incumbent (s, 1). It returns scores (s, m), which are averaged over the samples, or
-            averaged scores (m,). A search accepts such a function directly.
+            averaged scores (m,).
         **settings: Keyword arguments for the function; numbers may be traced.
     """
     fixed = hashable_settings(settings)
@@ -144,5 +165,5 @@ def as_acquisition(acquisition: Acquisition | ClosedForm) -> Acquisition:
 def adapt_acquisition(
     acquisition: Acquisition | ClosedForm, space: Space
 ) -> Acquisition:
-    """Return the acquisition for a space, with its models adapted to the space."""
+    """Convert a closed form to an acquisition, and adapt its models to a space."""
     return as_acquisition(acquisition).adapt(space)

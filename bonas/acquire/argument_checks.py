@@ -1,4 +1,4 @@
-"""Check functions and settings that acquisitions and searches are given."""
+"""Check the arguments of acquisitions and searches."""
 
 import inspect
 from collections.abc import Callable
@@ -16,6 +16,10 @@ def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
     """Raise a ValueError unless a function maps mean, std and best to scores.
 
     The most frequent mistake is to pass a function such as `acquire.thompson` without calling it.
+
+    Args:
+        function: The function to check.
+        settings: The keyword arguments with which it will be called.
     """
     expected = "expected an acquisition, or a function of mean, std and best such as bonas.log_ei"
     if isinstance(function, type) or not callable(function):
@@ -43,7 +47,10 @@ def check_closed_form(function: Any, settings: dict[str, Any]) -> None:
 def ascent_settings(
     d: int, candidates: int | None, near: int | None, starts: int | None, steps: int
 ) -> tuple[int, int, int]:
-    """Return the settings `candidates`, `near` and `starts` of `gradient_ascent`, checked."""
+    """Check the settings of `gradient_ascent`; return `candidates`, `near` and `starts`.
+
+    None is replaced by the default for d columns.
+    """
     check_all_static(candidates=candidates, near=near, starts=starts, steps=steps)
     far = min(64 * d, 1024) if candidates is None else candidates
     near = max(far // 4, 1) if near is None else near
@@ -57,7 +64,7 @@ def ascent_settings(
 
 
 def check_pending(pending: Any) -> None:
-    """Raise a ValueError unless a function returns values at pending points."""
+    """Raise a ValueError unless the argument can be called as a pending strategy."""
     expected = (
         "pending must be a callable with signature (key, model, state, data), such as "
         "acquire.believer"
@@ -71,7 +78,7 @@ def check_pending(pending: Any) -> None:
 
 
 def hashable_settings(settings: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the settings of a function, which may be traced, as hashable pairs sorted by name."""
+    """Convert settings by name, which may be traced, to hashable pairs sorted by name."""
     found = {name: as_hashable(value) for name, value in settings.items()}
     for name, value in found.items():
         check_hashable(value, name)
@@ -79,7 +86,12 @@ def hashable_settings(settings: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def check_hashable(value: Any, name: str) -> None:
-    """Raise a TypeError if a value is not hashable, naming the field that is at fault."""
+    """Raise a TypeError that names the field at fault if a value is not hashable.
+
+    Args:
+        value: The value to check; of a dataclass, also the fields are checked.
+        name: The name of the value in the message.
+    """
     try:
         hash(value)
     except TypeError as error:

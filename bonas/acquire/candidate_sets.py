@@ -37,7 +37,12 @@ class RandomCandidates(Maximizer):
 
 
 def random_candidates(space: Space, *, candidates: int = 1000) -> Maximizer:
-    """Take the best of uniform random candidates (Twist, Algorithm 4; Wilton 2020)."""
+    """Create a maximizer that takes the best of random points (Twist, Algorithm 4; Wilton 2020).
+
+    Args:
+        space: The space.
+        candidates: Number of points to draw uniformly from the space at each ask.
+    """
     check_counts(candidates=candidates)
     return RandomCandidates(space, candidates)
 
@@ -68,5 +73,5 @@ class Enumeration(Maximizer):
 
 
 def enumeration(space: Space) -> Maximizer:
-    """Take the best of all points of a finite space."""
+    """Create a maximizer that takes the best of all points of a finite space."""
     return Enumeration(space)

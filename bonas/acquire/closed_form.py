@@ -1,8 +1,8 @@
-"""Acquisitions in closed form: expected improvement, PI, its logarithm, confidence bound, greedy.
+"""Acquisitions in closed form: expected improvement, probability of improvement, confidence bound.
 
-Everything minimizes, and a score is to be maximized: z = (best − xi − mean) / std. Each acquisition
-takes mean and std (s, m), one row per hyperparameter sample, and the incumbent `best`, () or (s,).
-It returns scores (m,) averaged over the samples (Wilton 2020, eqs 10 and 11).
+The objective is minimized, and scores are maximized. With z = (best − xi − mean) / std, each
+acquisition takes mean and std (s, m), one row per hyperparameter sample, and the incumbent `best`,
+() or (s,). It returns scores (m,) averaged over the samples (Wilton 2020, eqs 10 and 11).
 
 std is a standard deviation, both in z and as the factor of h; Twist (Section 4) and Wilton print a
 variance, which gives other numbers. A std of exactly 0 means that the value is known: EI is then 0
@@ -36,16 +36,27 @@ from bonas.traced_settings import Setting, as_setting, setting_value
 def ei(mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0) -> Scores:
     """Return the expected improvement E max(best − xi − f, 0) = std h(z), h(z) = φ(z) + zΦ(z).
 
+    Here z = (best − xi − mean) / std. Value and gradient underflow near z = −38 (float32: −13), so
+    searches should use `log_ei`.
+
     Wilton 2020; for maximization, Hutchinson 2019, eqs 2.37 to 2.41. Twist, eq. 27 and Lemma 3.1,
     has the maximum in place of best, and the sign of std φ(z) reversed in places.
-    It underflows, with its gradient, near z = −38 (float32: −13); searches should use `log_ei`.
+
+    Args:
+        mean: Predicted means (s, m), one row per hyperparameter sample.
+        std: Predicted standard deviations (s, m).
+        best: The incumbent, () or (s,).
+        xi: Improvement over the incumbent that is required.
     """
     z, std, known = standardize(mean, std, best, xi)
     return jnp.where(known, 0.0, std * _h(z)).mean(axis=0)
 
 
 def pi(mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0) -> Scores:
-    """Return the probability of improvement Φ(z) (Wilton 2020; Hutchinson 2019, eq. 2.36)."""
+    """Return the probability of improvement Φ(z) (Wilton 2020; Hutchinson 2019, eq. 2.36).
+
+    Here z = (best − xi − mean) / std. Arguments as in `ei`.
+    """
     z, _, known = standardize(mean, std, best, xi)
     return jnp.where(known, 0.0, ndtr(z)).mean(axis=0)
 
@@ -53,7 +64,10 @@ def pi(mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0) -> 
 def log_pi(
     mean: Samples, std: Samples, best: ArrayLike, *, xi: ArrayLike = 0.0
 ) -> Scores:
-    """Return the logarithm of the averaged probability of improvement, as accurate as `log_ei`."""
+    """Return the logarithm of the averaged probability of improvement, log (1/s) Σ Φ(z).
+
+    It does not underflow, and is as accurate as `log_ei`. Arguments as in `ei`.
+    """
     z, _, known = standardize(mean, std, best, xi)
     return log_mean(jnp.where(known, -jnp.inf, log_ndtr(z)))
 
@@ -63,14 +77,23 @@ def lcb(
 ) -> Scores:
     """Return the negative lower confidence bound −(mean − kappa std) (Agrawal, eq. 5.5).
 
-    Hutchinson 2019, eq. 2.42, maximizes and sets kappa = 1. `best` is not used.
+    Hutchinson 2019, eq. 2.42, maximizes and sets kappa = 1.
+
+    Args:
+        mean: Predicted means (s, m), one row per hyperparameter sample.
+        std: Predicted standard deviations (s, m).
+        best: Not used.
+        kappa: Weight of the standard deviation; larger values explore more.
     """
     check_predictions(mean, std, best)
     return (kappa * std - mean).mean(axis=0)
 
 
 def greedy(mean: Samples, std: Samples, best: ArrayLike) -> Scores:
-    """Return the negative mean, without exploration (Twist). `std` and `best` are not used."""
+    """Return the negative predicted mean, which does not explore (Twist).
+
+    Arguments as in `ei`; `std` and `best` are not used.
+    """
     check_predictions(mean, std, best)
     return -mean.mean(axis=0)
 
@@ -80,9 +103,9 @@ def greedy(mean: Samples, std: Samples, best: ArrayLike) -> Scores:
 
 @jax.custom_jvp
 def log_ndtr(z: Array) -> Array:
-    """Return log Φ(z) for z of any shape. The derivative is φ/Φ.
+    """Return log Φ(z) for z of any shape, with an accurate derivative φ/Φ.
 
-    The derivative of JAX's own function keeps nine digits near z = −20, this one all.
+    The derivative of `jax.scipy.special.log_ndtr` has only nine correct digits near z = −20.
     """
     return _log_ndtr(z)[0]
 
@@ -118,12 +141,14 @@ def _h_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]
 
 
 def kappa_schedule(step: ArrayLike, d: int, delta: ArrayLike = 0.1) -> Array:
-    """Return kappa of `lcb` at evaluation step = 1, 2, … of a search in d columns.
+    """Return the weight kappa of `lcb` for which the regret of GP-UCB is bounded.
 
-    √(2 log(step^(d/2 + 2) π² / 3 delta)): Brochu, Cora & de Freitas 2010, after Srinivas et al.
-    2010.
+    It is √(2 log(step^(d/2 + 2) π² / 3 delta)): Brochu, Cora & de Freitas 2010, after Srinivas et
+    al. 2010.
 
     Args:
+        step: The number of the evaluation, from 1.
+        d: Number of columns of a point.
         delta: The probability that the regret bound does not hold.
     """
     constant: ArrayLike
@@ -155,5 +180,9 @@ class ScheduledLCB(Acquisition):
 
 
 def scheduled_lcb(delta: ArrayLike = 0.1) -> Acquisition:
-    """Create a lower confidence bound with kappa from `kappa_schedule` (Brochu et al. 2010)."""
+    """Create a lower confidence bound with kappa from `kappa_schedule` (Brochu et al. 2010).
+
+    Args:
+        delta: The probability that the regret bound does not hold.
+    """
     return ScheduledLCB(as_setting("delta", delta))

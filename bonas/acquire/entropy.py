@@ -35,13 +35,15 @@ class MaxValueEntropy(Acquisition):
 
 
 def max_value_entropy(minima: int = 16) -> Acquisition:
-    """Score a point by the information (nats) its noise-free value gives about the minimum.
+    """Create max-value entropy search (Wang & Jegelka 2017, eq. 6, for minimization).
 
-    Wang & Jegelka 2017, eq. 6, for minimization. The minimum is drawn from a Gumbel distribution
-    fitted to the minimum over candidates taken as independent (their Section 3.1).
+    The score of a point is the information, in nats, that its noise-free value gives about the
+    minimum of the objective. The minimum is drawn from a Gumbel distribution fitted to the minimum
+    over candidates whose values are taken as independent (their Section 3.1).
 
     Args:
-        minima: Draws of the minimum per hyperparameter sample, over which the score is averaged.
+        minima: Number of draws of the minimum per hyperparameter sample, over which the score is
+            averaged.
     """
     check_static("minima", minima)
     return MaxValueEntropy(minima)
@@ -50,11 +52,11 @@ def max_value_entropy(minima: int = 16) -> Acquisition:
 def information(
     prediction: Prediction, minima: Float[Array, "s k"]
 ) -> Float[Array, " m"]:
-    """Return the entropy that N(mean, std²) loses when it is truncated below at the minima.
+    """Return the entropy (nats) that N(mean, std²) loses when it is truncated below at a minimum.
 
     Args:
         prediction: Mean and std (s, m) for s hyperparameter samples at m points.
-        minima: K draws of the minimum per sample; the scores are averaged over all s · k.
+        minima: Draws of the minimum, k per sample; the scores are averaged over all s · k draws.
     """
     mean, std = prediction
     z = (mean[:, None, :] - minima[:, :, None]) / std[:, None, :]
@@ -66,10 +68,12 @@ def information(
 def draw_minima(
     key: PRNGKeyArray, prediction: Prediction, k: int
 ) -> Float[Array, "s k"]:
-    """Draw the minimum over candidates k times per sample, from a Gumbel with its quartiles.
+    """Draw the minimum over candidates from a Gumbel distribution with the same quartiles.
 
     Args:
-        prediction: Mean and std (s, m) at the candidates.
+        key: Random key.
+        prediction: Mean and std (s, m) at the candidates, for s hyperparameter samples.
+        k: Number of draws per sample.
     """
     mean, std = prediction
     # P(minimum > t) = exp(−exp((t − location)/scale)): log(−log P) is linear in t

@@ -1,4 +1,4 @@
-"""Choose the points of a batch together, by their joint expected improvement."""
+"""Joint expected improvement, which selects all points of a batch together."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -36,10 +36,10 @@ def log_q_ei(
 
     Args:
         mean: Means at the points (q,), or for each draw (k, q).
-        cov: Their covariance.
+        cov: Covariance matrix (q, q) of the values at the points.
         best: The incumbent, one number or one for each draw (k,).
-        normals: Standard normal draws. The same draws for every set of points make the estimates
-            comparable, and differentiable.
+        normals: Standard normal draws (k, q). Use the same draws for every set of points, so that
+            estimates are comparable and differentiable.
     """
     lower, _ = factorize(cov, jnp.ones(len(cov), bool))
     std = jnp.diagonal(lower)
@@ -176,7 +176,7 @@ def _joint_score(
 
 
 def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:
-    """Maximize the joint expected improvement of all points of a batch.
+    """Create an acquisition that maximizes the joint expected improvement of a batch.
 
     The points are first chosen one at a time, as by `batch_ei`. Then gradient ascent increases q-EI
     in the active continuous columns of all points, with the same draws for all sets of points
@@ -186,8 +186,8 @@ def joint_ei(batch: int, *, draws: int = 256, steps: int = 20) -> Acquisition:
     Args:
         batch: Points per batch: the batch size of the search, or the number of workers if the
             search asks for one point at a time.
-        draws: Number of normal draws.
-        steps: Steps of Adam; with 0, the points are those chosen one at a time.
+        draws: Number of normal draws by which q-EI is estimated.
+        steps: Number of steps of Adam; with 0, the points are those chosen one at a time.
     """
     check_all_static(batch=batch, draws=draws, steps=steps)
     if min(batch, draws) < 1 or steps < 0:

@@ -79,7 +79,7 @@ def _known_noise(context: Context) -> Float[Array, ""]:
 def log_expected_fall(
     heights: Float[Array, " k"], slopes: Float[Array, " k"]
 ) -> Float[Array, ""]:
-    """Return log(min heights − E min(heights + slopes Z)) for Z ~ N(0, 1).
+    """Return log(min heights − E min(heights + slopes Z)) for a standard normal Z.
 
     The result is exact: minus the minimum of the lines is convex and piecewise linear (Frazier,
     Powell & Dayanik 2009, Algorithm 1). Here it is a sum of positive terms, one for each line that
@@ -132,19 +132,20 @@ def _log1mexp(drop: Array) -> Array:
 
 
 def knowledge_gradient(points: int = 32) -> Acquisition:
-    """Score a point by how much its evaluation is expected to lower the lowest posterior mean.
+    """Create the knowledge gradient, the expected decrease of the lowest posterior mean.
 
-    The knowledge gradient of Frazier, Powell & Dayanik 2009 and Scott, Frazier & Powell 2011, for
-    minimization. It values what an evaluation says about other points, and accounts for its noise:
-    the noise variance of the model plus, in a search with known noise, the average of the known
-    variances. The score is the logarithm of its average over the hyperparameter samples. Pending
-    points have the values of the search's strategy.
+    Frazier, Powell & Dayanik 2009 and Scott, Frazier & Powell 2011, for minimization. The score of
+    a point values what its evaluation says about other points. It accounts for the noise of the
+    evaluation: the noise variance of the model plus, in a search with known noise, the average of
+    the known variances. The score is the logarithm of the average over hyperparameter samples. At
+    pending points, the values of the search's pending strategy are assumed.
 
     The minimum is over the point itself, the point with the lowest mean, and `points` others with
     the lowest mean − std among evaluated, pending and random points. The expectation is exact.
 
     Args:
-        points: The number of points of the minimum. The cost of an ask grows with its square.
+        points: Number of other points over which the minimum is taken. The cost of an ask grows
+            with its square.
     """
     check_counts(points=points)
     return KnowledgeGradient(points)

@@ -52,10 +52,22 @@ def log_ei(
 ) -> Scores:
     """Return the logarithm of the averaged expected improvement, log (1/s) Σ std h(z).
 
+    Here z = (best − xi − mean) / std and h(z) = φ(z) + zΦ(z). If every std is 0, the score is −inf,
+    with gradient 0.
+
     In float64 it is accurate to rounding, with finite gradients, for z from below −1000 to above
-    40. In float32 value and gradient are finite over the same range and the gradient in the mean
-    has six digits, but a score near −z²/2 keeps seven digits: its error is up to 1e-7 z², 0.1 at z
-    = −1000. If every std is 0 the score is −inf, with gradient 0.
+    40. In float32 value and gradient are finite over the same range, and the gradient in the mean
+    has six correct digits. The score, near −z²/2, has seven digits, so that its absolute error is
+    up to 1e-7 z², 0.1 at z = −1000.
+
+    Args:
+        mean: Predicted means (s, m), one row per hyperparameter sample.
+        std: Predicted standard deviations (s, m).
+        best: The incumbent, () or (s,).
+        xi: Improvement over the incumbent that is required.
+
+    Returns:
+        The scores (m,).
     """
     z, std, known = standardize(mean, std, best, xi)
     return log_mean(jnp.where(known, -jnp.inf, jnp.log(std) + log_h(z)))
@@ -72,7 +84,7 @@ def standardize(
 
 
 def check_predictions(mean: Array, std: Array, best: ArrayLike) -> Array:
-    """Return best as () or (s, 1), in the precision of the mean."""
+    """Check the shapes of predictions; return best, () or (s, 1), in the precision of mean."""
     if jnp.ndim(mean) != 2 or jnp.shape(mean) != jnp.shape(std):
         raise ValueError(
             f"expected mean and std of one shape (s, m); got {jnp.shape(mean)} and {jnp.shape(std)}"
@@ -87,7 +99,7 @@ def check_predictions(mean: Array, std: Array, best: ArrayLike) -> Array:
 
 
 def log_mean(scores: Array) -> Array:
-    """Return log (1/s) Σ exp scores over the rows of (s, m)."""
+    """Return the logarithm (m,) of the average of exp(scores) over the rows of scores (s, m)."""
     total: Array = logsumexp(scores, axis=0)
     return total - math.log(len(scores))
 
@@ -99,7 +111,7 @@ def log_mean(scores: Array) -> Array:
 
 @jax.custom_jvp
 def log_h(z: Array) -> Array:
-    """Return log(φ(z) + zΦ(z)) for z of any shape. The derivative is Φ/h."""
+    """Return log h(z) = log(φ(z) + zΦ(z)) for z of any shape, with derivative Φ/h."""
     return _log_h(z)[0]
 
 

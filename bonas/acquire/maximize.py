@@ -1,4 +1,4 @@
-"""Maximize a score over a space by gradient ascent from candidates."""
+"""Maximizers of a score over a space, and gradient ascent from candidates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,17 +30,18 @@ Score = Callable[[Array], Array]  # points (m, d) -> scores (m,), to be maximize
 
 
 class Selection(NamedTuple):
-    """A selected point, and how it was found."""
+    """A selected point, and diagnostics of the selection."""
 
-    x: Float[Array, " d"]
-    score: Float[Array, ""]  # NaN if all scores were: the point is arbitrary
-    flat: Bool[Array, ""]  # all candidates had practically the same score
-    # better candidates that were skipped because they were tried before
+    x: Float[Array, " d"]  # the point
+    # its score; NaN if all scores were NaN, and the point is arbitrary
+    score: Float[Array, ""]
+    flat: Bool[Array, ""]  # whether all candidates had practically the same score
+    # number of better candidates that were skipped because they were tried before
     duplicates: Int[Array, ""]
 
 
 class Maximizer:
-    """A method to maximize a score over a space.
+    """Base class of methods that maximize a score over a space.
 
     To define one, write a frozen dataclass that overrides both methods. Maximizers are static: they
     may be passed to any jitted function.
@@ -60,20 +61,31 @@ class Maximizer:
         """Return the point with the highest score, preferring points not tried before.
 
         Args:
+            key: Random key.
+            score: Function from points (m, d) to scores (m,).
             around: Good points, near which candidates are placed.
             tried: Points proposed before, in the rows that are `valid`.
+            valid: Which rows of `tried` are in use.
         """
         raise NotImplementedError
 
     def candidates(
         self, key: PRNGKeyArray, around: Float[Array, "k d"]
     ) -> Float[Array, "m d"]:
-        """Return points of the space, few enough for a joint draw (for Thompson sampling)."""
+        """Draw points of the space, few enough for a joint posterior draw, as by Thompson sampling.
+
+        Args:
+            key: Random key.
+            around: Good points, near which some of the candidates are placed.
+        """
         raise NotImplementedError
 
 
 def sobol(n: int, d: int) -> np.ndarray:
-    """Return the first n points (n, d) of the Sobol sequence; see `shifted`."""
+    """Return the first n points (n, d) of the unscrambled Sobol sequence.
+
+    Randomize them with `random_shift`.
+    """
     size = 1 << max(n - 1, 0).bit_length()
     points: np.ndarray = scipy.stats.qmc.Sobol(d, scramble=False).random(size)
     return points[:n]
@@ -166,18 +178,19 @@ def gradient_ascent(
     starts: int | None = None,
     steps: int = 10,
 ) -> Maximizer:
-    """Refine the best of Sobol points and perturbed copies of the best points by gradient ascent.
+    """Create a maximizer by gradient ascent from the best of a set of candidates.
 
-    The candidates are split into `starts` groups, and the best of each group is a starting point:
-    this is faster than finding the best of all, and the starting points are further apart. Integers
-    and options first move to their best neighbors; then Adam moves the active continuous columns
-    within their bounds.
+    The candidates are Sobol points and perturbed copies of the best points so far. They are split
+    into `starts` groups, and the best of each group is a starting point: this is faster than
+    finding the best of all, and the starting points are further apart. Integers and options first
+    move to their best neighbors; then Adam moves the active continuous columns within their bounds.
 
     Args:
+        space: The space.
         candidates: Number of Sobol points (default: 64 per column, at most 1024).
         near: Number of perturbed copies (default: a quarter of `candidates`).
         starts: Number of points to refine (default: two per column, between 4 and 10).
-        steps: Steps of Adam.
+        steps: Number of steps of Adam.
     """
     far, near, starts = ascent_settings(space.dim, candidates, near, starts, steps)
     return GradientAscent(space, far, near, starts, steps)
@@ -189,10 +202,16 @@ def choose(
     tried: Float[Array, "n d"],
     valid: Bool[Array, " n"],
 ) -> Selection:
-    """Return the point with the highest score that is not among the valid rows of `tried`.
+    """Select the point with the highest score among those that were not tried before.
 
-    If all points were tried before, return the one with the highest score. NaN is the lowest score;
-    the score is NaN if no other point could be chosen.
+    If all points were tried before, select the one with the highest score. A score of NaN counts as
+    the lowest. If no other is left, the selected point is arbitrary and `Selection.score` is NaN.
+
+    Args:
+        points: The points (m, d) to select from.
+        scores: Their scores (m,).
+        tried: Points (n, d) proposed before, in the rows that are `valid`.
+        valid: Which rows of `tried` are in use.
     """
     gap = jnp.max(jnp.abs(points[:, None, :] - tried[None, :, :]), axis=-1)
     tolerance = max(_SAME_POINT, 8 * float(jnp.finfo(gap.dtype).eps))

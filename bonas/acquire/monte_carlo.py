@@ -22,13 +22,16 @@ def q_ei(
     best: ArrayLike,
     normals: Float[Array, "k q"],
 ) -> Float[Array, ""]:
-    """Estimate the expected improvement of evaluating q points at once.
+    """Estimate q-EI, the expected improvement by evaluating q points at once.
 
-    E max(best − min f, 0) for f ~ N(mean, cov): Ginsbourger et al. 2008.
+    It is E max(best − min f, 0) for f ~ N(mean, cov): Ginsbourger et al. 2008.
 
     Args:
-        normals: Standard normal draws. The same draws for every set of points make the estimates
-            comparable, and differentiable.
+        mean: Means (q,) of the values at the points.
+        cov: Covariance matrix (q, q) of the values at the points.
+        best: The incumbent.
+        normals: Standard normal draws (k, q). Use the same draws for every set of points, so that
+            estimates are comparable and differentiable.
     """
     lower, _ = factorize(cov, jnp.ones(len(mean), bool))
     values = mean[None, :] + normals @ lower.T
@@ -126,7 +129,7 @@ def draw_latent(
 
 
 def even_normals(key: PRNGKeyArray, k: int, q: int) -> Float[Array, "k q"]:
-    """Return standard normal draws from a shifted Sobol sequence, whose averages vary less."""
+    """Draw standard normals (k, q) by a shifted Sobol sequence, so that averages vary less."""
     u = random_shift(key, sobol(k, q))
     least = jnp.finfo(u.dtype).eps
     normals: Array = jax.scipy.special.ndtri(jnp.clip(u, least, 1.0 - least))
@@ -134,12 +137,15 @@ def even_normals(key: PRNGKeyArray, k: int, q: int) -> Float[Array, "k q"]:
 
 
 def batch_ei(draws: int = 64) -> Acquisition:
-    """Score a point by the logarithm of its increase of the q-EI of the pending points.
+    """Create an acquisition that selects the points of a batch one at a time by q-EI.
 
-    q-EI of the pending points and x equals q-EI of the pending points plus
-    E EI(x | f(pending), min(best, f(pending))). The inner expectation has a closed form; the outer
-    one is over `draws` normal draws that all candidates share. The points of a batch are chosen one
-    at a time. Without pending points this is `log_ei`.
+    The score of a point x is the logarithm of the increase of q-EI if x is added to the pending
+    points. The increase is E EI(x | f(pending), min(best, f(pending))), where the inner expectation
+    has a closed form, and the outer one is estimated from draws of f(pending) that all candidates
+    share. Without pending points the score is `log_ei`.
+
+    Args:
+        draws: Number of normal draws.
     """
     check_counts(draws=draws)
     return BatchEI(draws)
@@ -159,9 +165,9 @@ class Thompson(Acquisition):
 
 
 def thompson() -> Acquisition:
-    """Select the minimum of one joint posterior draw over candidates (Thompson sampling).
+    """Create Thompson sampling, which selects the minimum of a posterior draw over candidates.
 
-    The points of a batch come from independent draws.
+    Each point of a batch is the minimum of another joint draw.
     """
     return Thompson()
 
@@ -190,16 +196,18 @@ class UnderSampled(Acquisition):
 def under_sampled(
     base: ClosedForm = ei, *, draws: int = 10, corrected: bool = False
 ) -> Acquisition:
-    """Score points by `base` with mean and std estimated from a few joint draws.
+    """Create an acquisition whose mean and std are estimated from a few joint posterior draws.
 
     The noise of the estimates makes the points of a batch differ: Hutchinson 2019, Algorithm 2,
-    with 50, 10 or 3 draws. As in his code, the variance is divided by the number of draws, which
-    underestimates it by a third for three draws, and pending points are skipped without assumed
-    values.
+    with 50, 10 or 3 draws. As in his code, the variance is the sum of squares divided by the number
+    of draws, which underestimates it by a third for three draws, and no values are assumed at
+    pending points.
 
     Args:
-        corrected: Divide by the number of draws minus one, and draw from the model that has values
-            assumed at pending points.
+        base: The closed form that scores points by the estimated mean and std.
+        draws: Number of posterior draws, at least 2.
+        corrected: Whether to divide by the number of draws minus one instead, and to draw from the
+            model given the values assumed at pending points.
     """
     check_all_static(draws=draws, corrected=corrected)
     if draws < 2:

@@ -36,17 +36,17 @@ class NoisyEI(Acquisition):
 
 
 def noisy_ei(draws: int = 32) -> Acquisition:
-    """Score a point by its expected improvement over the minimum of the latent function so far.
+    """Create noisy expected improvement (Letham et al. 2019, eq. 9, for minimization).
 
-    Letham et al. 2019, eq. 9, for minimization. With noise the values of the latent function at the
-    evaluated points are not known, so neither is their minimum. They are drawn jointly from the
-    posterior; each draw gives an expected improvement in closed form, over its own minimum and with
-    the model conditioned on it. The score is the logarithm of the average. Points that are pending
-    are drawn as well. Without noise this is close to `log_ei`.
+    With noise, the values of the latent function at the evaluated points are not known, and neither
+    is their minimum, the incumbent. The values at evaluated and pending points are drawn jointly
+    from the posterior. Each draw gives an expected improvement in closed form, over the minimum of
+    the draw and with the model conditioned on it. The score is the logarithm of the average.
+    Without noise this is close to `log_ei`.
 
     Args:
-        draws: Quasi-Monte Carlo draws for each hyperparameter sample. The cost of an ask grows with
-            their number and with the cube of the capacity.
+        draws: Number of quasi-Monte Carlo draws for each hyperparameter sample. The cost of an ask
+            grows with this number and with the cube of the capacity.
     """
     check_counts(draws=draws)
     return NoisyEI(draws)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from bonas.data import Dataset
 from bonas.surrogates import Surrogate
 
-# (key, model, its state, data) -> values (n,), used at the rows that are pending
+# A function (key, model, state, data) -> values (n,), of which those of pending rows are used.
 PendingStrategy = Callable[[PRNGKeyArray, Surrogate, Any, Dataset], Array]
 
 
@@ -21,7 +21,13 @@ def believer(
 
 
 def assume_values(data: Dataset, pending: Array, values: Float[Array, " n"]) -> Dataset:
-    """Return the data as if these values had been observed at pending points."""
+    """Return the data as if the given values had been observed at pending points.
+
+    Args:
+        data: The data.
+        pending: Which rows (n,) are pending.
+        values: Values (n,), of which those of pending rows are used.
+    """
     rows = pending[:, None]
     return data._replace(
         y=jnp.where(rows, values[:, None], data.y), mask=data.mask | rows

@@ -44,9 +44,11 @@ class ConstantLiar:
 
 
 def constant_liar(lie: Lie = "best") -> PendingStrategy:
-    """Assume the best, mean or worst observed value (Ginsbourger et al. 2008).
+    """Create a strategy that imputes pending values with one constant (Ginsbourger et al. 2008).
 
-    "worst" gives the most widely spread batches.
+    Args:
+        lie: Which observed value to assume at pending points: "best", "mean" or "worst". The
+            points of a batch are spread most widely with "worst".
     """
     check_static("lie", lie)
     if lie not in get_args(Lie):

@@ -44,10 +44,10 @@ def top_two(
 ) -> Acquisition:
     """Create the top-two expected improvement (Qin, Klabjan & Russo 2017).
 
-    With probability beta it selects the point of the base acquisition, otherwise the point with the
-    highest expected improvement over that one. For minimization, E max(f(first) − f(x), 0) =
-    s h((mean_first − mean_x)/s), where s² is the variance of f(x) − f(first) and
-    h(z) = φ(z) + z Φ(z).
+    With probability beta it selects the point that the base acquisition selects, otherwise the
+    point with the highest expected improvement over that one. For minimization, this improvement is
+    E max(f(first) − f(x), 0) = s h((mean_first − mean_x)/s), where s² is the variance of
+    f(x) − f(first) and h(z) = φ(z) + zΦ(z).
 
     Args:
         base: The acquisition that selects the first point.
@@ -60,7 +60,7 @@ def top_two(
 
 
 def improvement_over(context: Context, first: Float[Array, " d"]) -> Score:
-    """Return the score log E max(f(first) − f(x), 0)."""
+    """Return the score log E max(f(first) − f(x), 0) of points x, given the point `first` (d,)."""
     first_mean, first_std = context.predict(first[None])
 
     def score(x: Array) -> Array:
@@ -129,11 +129,12 @@ class Hedge(Acquisition):
 
 
 def hedge(*members: Acquisition | ClosedForm, eta: ArrayLike = 1.0) -> Acquisition:
-    """Draw one of the points that several acquisitions nominate, by their past success (GP-Hedge).
+    """Create the portfolio GP-Hedge, which draws among the nominees of several acquisitions.
 
-    Hoffman, Brochu & de Freitas 2011, Algorithm 1: the probability is proportional to
-    exp(eta · gain). At the next ask a member gains −(posterior mean) at its nominee, evaluated or
-    not. An ask needs one maximization per member.
+    Hoffman, Brochu & de Freitas 2011, Algorithm 1. Each member nominates a point, and one of them
+    is drawn with probability proportional to exp(eta · gain). At the next ask, −(posterior mean)
+    at its nominee, whether evaluated or not, is added to the gain of each member. An ask needs one
+    maximization per member.
 
     Args:
         *members: Acquisitions or closed forms (default: log_ei, log_pi and lcb).

@@ -1,4 +1,4 @@
-"""Acquisitions that change a score by a penalty, the cost, or the probability of success."""
+"""Acquisitions that modify a score by a penalty, the cost, or the probability of success."""
 
 import math
 from collections.abc import Callable
@@ -56,7 +56,9 @@ def penalize(
     improvement per parameter.
 
     Args:
-        penalty: A function of one point u (d,) of the unit cube to a number.
+        base: An acquisition with a score.
+        penalty: A function from one point u (d,) of the unit cube to a number.
+        weight: Factor of the penalty.
     """
     return PenalizedAcquisition(
         as_acquisition(base), penalty, as_setting("weight", weight)
@@ -102,9 +104,10 @@ class PerSecond(_WithModel):
 def per_second(
     base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | None = None
 ) -> Acquisition:
-    """Maximize the expected improvement per second: Snoek, Larochelle & Adams 2012, Section 3.2.
+    """Create expected improvement per second (Snoek, Larochelle & Adams 2012, Section 3.2).
 
-    The score is base − E log cost(u). The cost is `Observation.cost`.
+    The score is base − E log cost(u), up to a constant. The cost of an evaluation, in any unit, is
+    `Observation.cost`.
 
     Args:
         base: An acquisition on a logarithmic scale, such as `log_ei`.
@@ -138,11 +141,12 @@ class Feasible(_WithModel):
 def feasible(
     base: Acquisition | ClosedForm = log_ei, *, model: Surrogate | None = None
 ) -> Acquisition:
-    """Add log P(success) to the score of `base`, learned from failed and successful evaluations.
+    """Create an acquisition that adds the log-probability of success to the score of another.
 
-    A separate model is fitted to successes as 1 and failures as −1; P is the probability that its
-    latent value is positive (least-squares classification, Rasmussen & Williams 2006, Section 6.5).
-    Nothing is added before the first failure.
+    The probability is learned from failed and successful evaluations: a separate model is fitted to
+    successes as 1 and failures as −1, and the probability is that of a positive latent value
+    (least-squares classification, Rasmussen & Williams 2006, Section 6.5). Nothing is added before
+    the first failure.
 
     Args:
         base: An acquisition on a logarithmic scale, such as `log_ei`.
