@@ -38,7 +38,7 @@ def configure(
     Args:
         x64: Whether to use float64, which Gaussian processes need for accuracy. Pass False for
             accelerators without float64; the jitter added to covariance matrices is then larger,
-            in proportion to the rounding error of float32.
+            because rounding errors are.
         threads: Number of BLAS threads; None keeps the present number. With more than one, small
             Cholesky factorizations are up to 200 times slower if other processes share the cores.
             With one, XLA of jaxlib 0.10 gets one thread too unless NPROC is set: with a few threads
@@ -151,7 +151,7 @@ def _cache_folder(cache: bool | str | os.PathLike[str]) -> str:
 
 
 def user_cache() -> Path:
-    """Return the folder of bonas in the user's cache directory."""
+    """Return the cache folder of bonas, a subfolder of the user's cache folder."""
     if sys.platform == "darwin":
         home = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":

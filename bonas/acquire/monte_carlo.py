@@ -57,9 +57,9 @@ class PendingDraws:
     """Draws of the values at pending points, and the model conditioned on each draw."""
 
     context: Context
-    at: Float[Array, "n d"]
-    waiting: Bool[Array, " n"]
-    normals: Float[Array, "k n"]
+    at: Float[Array, "n d"]  # points, the pending ones among them
+    waiting: Bool[Array, " n"]  # which of these points are pending
+    normals: Float[Array, "k n"]  # standard normals from which values are drawn
     # Cholesky factors of the covariance of the pending points
     factors: Float[Array, "s n n"]
     best: Float[Array, "s k"]  # the incumbent, or the lowest of the drawn values
@@ -74,7 +74,7 @@ class PendingDraws:
     def condition(
         self, x: Float[Array, "m d"]
     ) -> tuple[Float[Array, "s k m"], Float[Array, "s m"], Float[Array, "s n m"]]:
-        """Return means given each draw, unconditional std, and whitened covariances."""
+        """Return the means given each draw, the unconditional std and whitened covariances at x."""
         model, state = self.context.model, self.context.model_state
         mean, std = model.predict(state, x)
         cross = jnp.where(
@@ -91,7 +91,7 @@ def draw_pending(
     waiting: Bool[Array, " n"],
     normals: Float[Array, "k n"],
 ) -> PendingDraws:
-    """Draw the values at the pending rows of `at`; the incumbent is at most `context.best`."""
+    """Draw the values at the rows `waiting` of `at`; bound the incumbent by `context.best`."""
     drawn = draw_latent(context, at, waiting, normals)
     return replace(drawn, best=jnp.minimum(context.best[:, None], drawn.best))
 

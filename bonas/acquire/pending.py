@@ -16,7 +16,7 @@ PendingStrategy = Callable[[PRNGKeyArray, Surrogate, Any, Dataset], Array]
 def believer(
     key: PRNGKeyArray, model: Surrogate, state: Any, data: Dataset
 ) -> Float[Array, " n"]:
-    """Impute pending values with the posterior mean (kriging believer, Ginsbourger et al. 2008)."""
+    """Impute pending values by the posterior mean (kriging believer, Ginsbourger et al. 2008)."""
     return model.predict(state, data.x).mean.mean(axis=0)
 
 

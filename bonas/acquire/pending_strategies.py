@@ -17,7 +17,7 @@ Lie = Literal["best", "mean", "worst"]
 def posterior_sample(
     key: PRNGKeyArray, model: Surrogate, state: Any, data: Dataset
 ) -> Float[Array, " n"]:
-    """Impute pending values with one joint draw from the posterior."""
+    """Impute pending values by one joint draw from the posterior."""
     return model.sample(key, state, data.x, 1)[0]
 
 

@@ -50,10 +50,10 @@ def penalize(
     *,
     weight: ArrayLike = 1.0,
 ) -> Acquisition:
-    """Subtract ``weight * penalty(u)`` from a score, for example to prefer small networks.
+    """Create an acquisition that subtracts ``weight * penalty(u)`` from the score of another.
 
-    With log-EI and the logarithm of a network's size, a weight of 1 maximizes the expected
-    improvement per parameter.
+    Use it, for example, to prefer small networks. With log-EI and the logarithm of a network's
+    size, a weight of 1 maximizes the expected improvement per parameter.
 
     Args:
         base: An acquisition with a score.

@@ -36,7 +36,7 @@ class SumKernel(Kernel):
     one_hot = True
 
     def parts(self, params: Params, a: Array, b: Array) -> Array:
-        """Return the matrix of each term, (g, n, m), for points a (n, d) and b (m, d)."""
+        """Return the covariance matrices (g, n, m) of the g terms at points a (n, d), b (m, d)."""
         raise NotImplementedError
 
     def value(self, params: Params, a: Array, b: Array) -> Array:
@@ -54,7 +54,7 @@ class Grouped(SumKernel):
     base: Kernel
 
     def prior(self, d: int) -> Params:
-        """Return the prior of one group, for which the other groups make no difference."""
+        """Return the prior of the base for the largest group, with an entry for every column."""
         self._check_width(d)
         prior: Params = jax.tree.map(
             lambda own, each: expand_prior(each, d) if own else each,
@@ -102,7 +102,7 @@ class Grouped(SumKernel):
 
 
 def grouped(sizes: Sequence[int], base: Kernel) -> SumKernel:
-    """Return `additive` with the grouping as a parameter.
+    """Create an additive kernel whose grouping of the columns is a parameter; see `additive`.
 
     params["order"] (d,) is split into groups of these sizes, largest first. The order has no prior:
     it is chosen by `regroup`, not inferred. Columns must be numbers.

@@ -197,7 +197,7 @@ class Middle(dist.Distribution):  # type: ignore[misc,unused-ignore]
 def angle_prior(d: int) -> dist.Distribution:
     """Return the default prior of the angles `rho`, whose density is 0 at both ends of [0, 1].
 
-    Under a flat prior and with few data, the most probable angles are 0 or π. With that prior,
+    Under a flat prior and with few data, the most probable angles are 0 or π. With a flat prior,
     searches of a table with 24 columns ended twice as far from its minimum.
     """
     return Middle().expand([d])

@@ -86,7 +86,7 @@ def matern52_profile(params: Params, r2: Array) -> Array:
 
 
 def blend_profile(params: Params, r2: Array) -> Array:
-    """Return share · exp(−r²/2) + (1 − share) · the Matérn 5/2 profile."""
+    """Return share · exp(−r²/2) + (1 − share) · the Matérn 5/2 correlation."""
     share: Array = params["share"]
     return share * jnp.exp(-0.5 * r2) + (1.0 - share) * _matern52(r2)
 

@@ -77,11 +77,11 @@ zero = Mean(_zero)
 class Posterior(NamedTuple):
     """The posterior of a Gaussian process given data; its kernel and mean are static fields."""
 
-    kernel: Kernel
-    mean: Mean
+    kernel: Kernel  # the kernel
+    mean: Mean  # the prior mean
     params: Params  # parameters of the kernel
-    mean_params: Params
-    data: Dataset  # cleaned
+    mean_params: Params  # parameters of the prior mean
+    data: Dataset  # the observations, with 0 in masked entries
     lower: Array  # (n, n) Cholesky factor of K + noise I; masked rows are unit rows
     alpha: Array  # (n,) (K + noise I)⁻¹ (y − mean)
     jitter: Array  # () variance added to the diagonal for the factorization; 0 if none was needed
@@ -208,7 +208,10 @@ def _checked(
 
 
 def check_data(kernel: Kernel, data: Dataset) -> None:
-    """Raise a ValueError if an observed point is outside the kernel's domain; not inside `jit`."""
+    """Raise a ValueError if an observed point is outside the kernel's domain.
+
+    Nothing is checked inside `jit`.
+    """
     if not isinstance(data.x, jax.core.Tracer) and not isinstance(
         data.mask, jax.core.Tracer
     ):
@@ -239,7 +242,7 @@ def nonnegative_variance(prior: Array, white: Array) -> Array:
 
 
 def rounding_error(prior: Array) -> Array:
-    """Return the rounding error of posterior variances, given the prior variances."""
+    """Return a bound on the rounding error of posterior variances, given the prior variances."""
     return _ROUNDING * jnp.finfo(prior.dtype).eps * prior
 
 
@@ -254,7 +257,7 @@ def as_points(posterior: Any, x: ArrayLike) -> Array:
 
 
 def project(posterior: Posterior, x: Array) -> tuple[Array, Array]:
-    """Return posterior mean (m,) and whitened cross-covariance L⁻¹ k(X, x) (n, m)."""
+    """Return the posterior mean (m,) and the whitened cross-covariance L⁻¹ k(X, x) (n, m)."""
     kernel, mean, params, mean_params, data, lower, alpha, _ = posterior
     if alpha.ndim > 1:
         raise ValueError(

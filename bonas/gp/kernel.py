@@ -80,7 +80,10 @@ class Kernel:
 
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
-    """A kernel made of functions, as ``Kernel(...)`` returns; it compares by their identity."""
+    """A kernel made of functions, as returned by ``Kernel(...)``.
+
+    Such kernels are compared by the identity of their functions.
+    """
 
     # a Prior, or a dict for any number of columns; always a Prior once it is made
     prior: Any

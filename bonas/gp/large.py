@@ -47,16 +47,16 @@ _NOISE_SHARE = 1e-5
 
 
 class LargePosterior(NamedTuple):
-    """The posterior of a Gaussian process given n rows of data through m inducing rows.
+    """An approximate posterior of a Gaussian process given n rows, through m inducing rows.
 
     An exact posterior has the same fields, with m = n and no inner factor.
     """
 
-    kernel: Kernel
-    mean: Mean
+    kernel: Kernel  # the kernel
+    mean: Mean  # the prior mean
     params: Params  # parameters of the kernel
-    mean_params: Params
-    data: Dataset  # cleaned
+    mean_params: Params  # parameters of the prior mean
+    data: Dataset  # the observations, with 0 in masked entries
     rows: Array  # (m,) int: the inducing rows
     lower: Array  # (m, m) Cholesky factor L of K, the covariance of the inducing values
     # (m, m) Cholesky factor of I + L⁻¹ K(Z, X) Λ⁻¹ K(X, Z) L⁻ᵀ; (0, 0) if exact
@@ -72,7 +72,7 @@ class LargePosterior(NamedTuple):
 
     @property
     def exact(self) -> Posterior:
-        """The same posterior for the functions of exact regression, if it is exact."""
+        """This posterior as a `Posterior`, which is valid only if `is_exact`."""
         return Posterior(*self[:5], self.lower, self.alpha, self.jitter)
 
 

@@ -26,7 +26,7 @@ def se_profile(params: Params, r2: Array) -> Array:
 
 
 def rq_profile(params: Params, r2: Array) -> Array:
-    """Return (1 + r²/2α)^−α, the rational quadratic profile."""
+    """Return (1 + r²/2α)^−α, the rational quadratic correlation; see `se_profile`."""
     return jnp.exp(-params["alpha"] * jnp.log1p(0.5 * r2 / params["alpha"]))
 
 
@@ -63,12 +63,12 @@ def _matern32_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 
 def matern12_profile(params: Params, r2: Array) -> Array:
-    """Return exp(−r), the Matérn 1/2 profile."""
+    """Return exp(−r), the Matérn 1/2 correlation; see `se_profile`."""
     return _matern12(r2)
 
 
 def matern32_profile(params: Params, r2: Array) -> Array:
-    """Return (1 + √3 r) exp(−√3 r), the Matérn 3/2 profile."""
+    """Return (1 + √3 r) exp(−√3 r), the Matérn 3/2 correlation; see `se_profile`."""
     return _matern32(r2)
 
 
@@ -89,7 +89,7 @@ def se(prior: Prior = priors.log_normal) -> Kernel:
 
 @dataclass(frozen=True)
 class PointwiseStationary(Stationary):
-    """A stationary kernel without a matrix form."""
+    """A stationary kernel whose covariances are computed pair by pair."""
 
     gram = None  # type: ignore[assignment]
 

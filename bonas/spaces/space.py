@@ -156,7 +156,7 @@ class Space:
 
     @partial(jax.jit, static_argnums=2)
     def sample(self, key: jt.PRNGKeyArray, n: int) -> jt.Float[Array, "n d"]:
-        """Draw n random points."""
+        """Draw n independent random points (n, d), distributed as by `spread`."""
         return self.spread(jax.random.uniform(key, (n, self.dim)))
 
     @partial(jax.jit, static_argnums=2)
