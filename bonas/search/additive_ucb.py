@@ -1,4 +1,4 @@
-"""Add-GP-UCB: optimize a sum of functions of few columns group by group.
+"""Add-GP-UCB: Bayesian optimization with an additive model, optimized group by group.
 
 Kandasamy, Schneider & Póczos 2015.
 """
@@ -49,27 +49,32 @@ def add_gp_ucb(
     pending: PendingStrategy = believer,
     output: Output | None = None,
 ) -> Bayes:
-    """Search by Bayesian optimization with a model that sums functions of few columns each.
+    """Search by Bayesian optimization with an additive model (Add-GP-UCB).
 
-    Add-GP-UCB, Kandasamy, Schneider & Póczos 2015. The bound Σ_j (mean_j − kappa std_j) is a sum
-    over groups of columns, and each group is minimized on its own. Because Σ_j std_j exceeds the
-    standard deviation of the sum, it explores more than the bound of the sum would.
+    Kandasamy, Schneider & Póczos 2015. The objective is modeled as a sum of functions of few
+    columns each. Its lower confidence bound Σ_j (mean_j − kappa std_j) is a sum over the groups of
+    columns, so each group is minimized on its own. Because Σ_j std_j exceeds the standard deviation
+    of the sum, the search explores more than it would with the bound of the sum.
 
     Conditional parameters, Choices of more than two options and TableSpaces are not supported.
 
     Args:
         space: The space to search.
-        groups: Disjoint groups of all columns, such as [(0, 3), (1, 2)], or "learned": groups of
-            `size` columns by evidence (`surrogates.additive`).
-        size: Columns of a learned group.
+        groups: Disjoint groups that contain every column once, such as [(0, 3), (1, 2)], or
+            "learned" to find groups of `size` columns by their evidence (`surrogates.additive`).
+        size: The number of columns in a learned group.
         base: The kernel of each group. Default: Matérn 5/2.
-        noise: See `surrogates.gp`.
-        kappa: Default: √(0.2 size log 2t) at evaluation t, as in the paper's experiments.
-        every: Learn groups at every `every`-th ask.
-        initial: See `bonas.bayes`, as for the other arguments.
-        batch: Points per ask.
-        pending: How to assume values at pending points.
-        output: The scale on which values are modeled.
+        noise: The noise variance, as in `surrogates.gp`.
+        kappa: The weight of the standard deviation. Default: √(0.2 size log 2t) at evaluation t, as
+            in the paper's experiments.
+        every: The number of asks with a model from one search for better groups to the next.
+        initial: The number of initial points, or the points themselves, as in `bonas.bayes`.
+        batch: The number of points per ask.
+        pending: The strategy that assumes values at pending points, as in `bonas.bayes`.
+        output: The scale on which values are modeled, as in `bonas.bayes`.
+
+    Returns:
+        A search for `bonas.run`, `bonas.run_many`, `bonas.minimize` or `bonas.Study`.
     """
     check_space(space)
     check_groupable(space)
@@ -97,7 +102,7 @@ def add_gp_ucb(
 
 @dataclass(frozen=True)
 class GroupByGroup(Acquisition):
-    """The sum of the lower confidence bounds of all groups, minimized group by group."""
+    """Acquisition that minimizes the sum of the groups' lower confidence bounds, each by itself."""
 
     space: Space
     sizes: tuple[int, ...]

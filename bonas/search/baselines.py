@@ -1,7 +1,8 @@
 """Baselines without a model of the values: random search, Sobol sequence and grid.
 
-They follow a plan that `init` draws from its key, so an ask does not depend on its own key. Points
-that were observed without an ask are not proposed again.
+Each search follows a plan, a sequence of points that `init` draws from its key. An ask depends on
+its own key only once the plan is used up. Points that were observed without an ask are not proposed
+again.
 """
 
 import itertools
@@ -45,7 +46,10 @@ class PlanState(NamedTuple):
 
 @dataclass(frozen=True)
 class RandomSearch(Search):
-    """Random search; see `random`. Subclasses change the plan."""
+    """Random search; see `random`.
+
+    Subclasses override `draw` to follow another plan, or `suggest`.
+    """
 
     space: Space
     batch: int = 1
@@ -56,7 +60,7 @@ class RandomSearch(Search):
         return self.space.size <= _MAX_POINTS
 
     def all_points(self) -> np.ndarray:
-        """Return all points (g, d) if the search is exhaustive; they come last, in random order."""
+        """Return all points (g, d) of the space, which `init` appends if `is_exhaustive`."""
         with jax.ensure_compile_time_eval():  # `init` may be traced
             return np.asarray(self.space.points())
 
@@ -74,16 +78,17 @@ class RandomSearch(Search):
     def suggest(
         self, key: PRNGKeyArray, state: PlanState
     ) -> tuple[Float[Array, " d"], AskInfo]:
-        """Return the next point."""
+        """Return the next point and a report."""
         x, exhausted = self.next_planned(key, state)
         return x, ask_info(x, random=True, exhausted=exhausted)
 
     def next_planned(
         self, key: PRNGKeyArray, state: PlanState
     ) -> tuple[Float[Array, " d"], Bool[Array, ""]]:
-        """Return the first of the least often proposed points, and whether it was proposed before.
+        """Return the next point of the plan, and whether all points have been proposed before.
 
-        If the plan does not contain the whole space, new random points follow it.
+        It is the first of the points that were proposed least often. If the plan does not contain
+        the whole space, new random points follow it, and the second result is always False.
         """
         row = jnp.argmin(state.times)
         repeated = state.times[row] > 0
@@ -150,11 +155,15 @@ class GridSearch(RandomSearch):
 
 
 def random(space: Space, *, batch: int = 1) -> RandomSearch:
-    """Search at random, with points distributed as by `space.sample`.
+    """Search a space at random, with points distributed as by `space.sample`.
 
     In a space of up to 20,000 points, no point is repeated before all have been proposed; then
     `AskInfo.exhausted` is set. In a larger space, repeated points are skipped until twice the
     capacity has been drawn.
+
+    Args:
+        space: The space to search.
+        batch: The number of points per ask.
     """
     check_plan(space, batch=batch)
     return RandomSearch(space, batch)
@@ -163,20 +172,33 @@ def random(space: Space, *, batch: int = 1) -> RandomSearch:
 def sobol(space: Space, *, batch: int = 1) -> SobolSearch:
     """Search along a Sobol sequence with one random shift (Cranley & Patterson 1976).
 
-    It covers the space more evenly than random points. For finite spaces see `random`.
+    The sequence covers the space more evenly than random points. In finite spaces, repeated points
+    are skipped as by `random`.
+
+    Args:
+        space: The space to search.
+        batch: The number of points per ask.
     """
     check_plan(space, batch=batch)
     return SobolSearch(space, batch)
 
 
 def grid(space: Space, *, levels: int = 5, batch: int = 1) -> GridSearch:
-    """Search a grid of all combinations of options and of `levels` values of each number.
+    """Search a grid of all combinations of parameter values, in random order.
 
-    Values are evenly spaced on the linear or logarithmic scale of the parameter, including both
-    ends; with one level they are the middle. Integers with fewer values take all of them. Points
-    that differ only in inactive parameters appear once. The order is random, so that a search that
-    stops early has a random sample of the grid; after the last point the grid starts again and
-    `AskInfo.exhausted` is set.
+    Points that differ only in inactive parameters appear once. Because the order is random, a
+    search that stops early has evaluated a random sample of the grid. After the last point the grid
+    starts again and `AskInfo.exhausted` is set.
+
+    Args:
+        space: The space to search.
+        levels: The number of values of each numeric parameter, evenly spaced on its linear or
+            logarithmic scale and including both ends; with one level, the middle. Integers with
+            fewer values take all of them, and a Choice takes all its options.
+        batch: The number of points per ask.
+
+    Raises:
+        ValueError: If the grid has more than 20,000 combinations.
     """
     check_plan(space, levels=levels, batch=batch)
     search = GridSearch(space, batch, levels)

@@ -48,16 +48,16 @@ def take_step(
     sign: float,
     record: Record | None = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """Ask for points, evaluate them and tell them.
+    """Ask a search for points, evaluate them and tell the search their values.
 
     Args:
         search: The search.
         objective: A function of a key and a point.
         key: A random key.
         state: The state of the search.
-        batch: The points per ask.
-        sign: −1 to maximize.
-        record: What to record of the new state and the report of the ask.
+        batch: The number of points per ask.
+        sign: 1 to minimize, −1 to maximize.
+        record: A function of the new state and the report of the ask, whose result is recorded.
 
     Returns:
         The new state, and fields of a `History` with one row per point.

@@ -162,29 +162,32 @@ def bayes(
 ) -> Bayes:
     """Search a space by Bayesian optimization.
 
+    After the initial points, every ask fits the surrogate to all observations and returns the point
+    with the highest acquisition.
+
     Args:
         space: The space to search.
-        surrogate: A model of the standardized values. Default: `surrogates.gp()`, a GP with
-            maximum a posteriori hyperparameters.
+        surrogate: A model of the standardized values. Default: `surrogates.gp()`, a Gaussian
+            process with maximum a posteriori hyperparameters.
         acquisition: An Acquisition, or a function of mean (s, m), std (s, m) and best (s, 1) that
             is averaged over hyperparameter samples. `best` is the smallest posterior mean at the
             points so far, which noise does not lower.
-        maximizer: How to maximize the acquisition. Default: `acquire.enumeration` for up to 2048
-            points, else `acquire.gradient_ascent`.
+        maximizer: The optimizer of the acquisition. Default: `acquire.enumeration` in a finite
+            space of up to 2048 points, else `acquire.gradient_ascent`.
         initial: The number of initial points, from a shifted Sobol sequence, or the points
             themselves (k, d), with 0 in inactive columns.
-        batch: Points per ask.
-        pending: How to assume values at pending points: `acquire.believer`,
+        batch: The number of points per ask.
+        pending: The strategy that assumes values at pending points: `acquire.believer`,
             `acquire.constant_liar()` or `acquire.posterior_sample`.
         output: The scale on which values are modeled: "plain", "log" (for positive values), "tails"
             (large values compressed), a function as in `bonas.search.output_scales`, or a tuple
-            of these; every ask uses the most probable. Default: plain and tails for a
-            surrogate with evidence, such as a GP, else plain.
+            of these, of which every ask uses the most probable. Default: plain and tails for a
+            surrogate with evidence, such as a Gaussian process, else plain.
         failures: "worst" imputes the worst observed value at failed points; "model" learns where
             evaluations fail.
-        repeats: Whether points may be proposed again, except those that are pending, as for noisy
-            objectives on finite spaces. A failed point may be, too. On continuous parameters,
-            the search proposes nearby points rather than the same.
+        repeats: Whether evaluated points, including failed ones, may be proposed again, as for
+            noisy objectives on finite spaces. Pending points are never repeated. On continuous
+            parameters, the search proposes nearby points rather than the same.
         known_noise: Whether the variance of the noise is known for each observation, as in
             `Observation(x, y, noise=variance)`. It is added to the noise of the model, which
             describes the rest, such as `surrogates.gp(noise=0.0)` if there is none. An observation
@@ -240,7 +243,7 @@ def make_context(
     key: PRNGKeyArray,
     repeats: bool = False,
 ) -> Context:
-    """Return the context of an acquisition: the fit, the incumbent and the maximizer."""
+    """Return the context that an acquisition receives: the fit, the incumbent and the maximizer."""
     data = fit.data
     check_prediction(jax.eval_shape(model.predict, fit.state, data.x), len(data.x))
 
@@ -286,7 +289,7 @@ def conclude_ask(
     *,
     exhausted: ArrayLike,
 ) -> tuple[Array, AskInfo]:
-    """Return the selected point, or the random one if the model is not finite, and the info."""
+    """Return the selected point and its report; the point is random if the model is not finite."""
     finite = context.finite & ~jnp.isnan(chosen.score)
     x = jnp.where(finite, chosen.x, random)
     return x, ask_info(

@@ -24,7 +24,7 @@ Program = Callable[..., Any]
 
 
 class ProgramCache:
-    """A cache of jitted functions with static settings, which drops the least recently used."""
+    """Cache of jitted functions with static settings that drops the least recently used ones."""
 
     def __init__(
         self,
@@ -48,7 +48,10 @@ class ProgramCache:
         self._lock = threading.Lock()
 
     def __call__(self, *settings: Any) -> Program:
-        """Return the jitted function of the other arguments."""
+        """Return the jitted function for the given settings, which takes the other arguments.
+
+        It is not cached if the settings are not hashable or JAX is tracing.
+        """
         program = jax.jit(partial(self._function, *settings))
         try:
             hash(settings)

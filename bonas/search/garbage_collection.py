@@ -13,7 +13,7 @@ from contextlib import contextmanager
 def only_new_objects() -> Iterator[None]:
     """Exclude the objects that exist now from garbage collection; usable as a decorator.
 
-    Where the caller has done the same by `gc.freeze`, nothing changes.
+    If the caller has already called `gc.freeze`, nothing changes.
     """
     is_frozen = gc.get_freeze_count() > 0
     if not is_frozen:

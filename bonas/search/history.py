@@ -14,9 +14,10 @@ from bonas.spaces import Space
 
 
 class History(NamedTuple):
-    """A complete run; `run_many` adds a leading axis of runs.
+    """The evaluations of a complete run, with the reports and the final state of the search.
 
-    An evaluation whose value is not finite has failed and is never the best.
+    `run_many` adds a leading axis of runs to every array. An evaluation whose value is not finite
+    has failed and is never the best.
     """
 
     x: Array  # (steps, d) points
@@ -66,14 +67,17 @@ class History(NamedTuple):
 
     @property
     def losses(self) -> Float[Array, "*runs steps"]:
-        """The minimized values, which are negated if the values were maximized."""
+        """The values to minimize: `y`, negated if the values were maximized."""
         return self.y if self.sign is None else self.sign[..., None] * self.y
 
     def save(self, path: PathLike) -> None:
         """Write the history to a file of arrays and JSON, without pickle.
 
-        The file can be read by `History.load`. `pickle` works, too, unless the state holds what
-        pickle cannot write, such as a function defined in a function.
+        `History.load` reads the file. A history can also be pickled, unless its state contains an
+        object that cannot, such as a function defined in a function.
+
+        Args:
+            path: The file, which is replaced if it exists.
         """
         save_history(path, self._asdict())
 
@@ -83,8 +87,7 @@ class History(NamedTuple):
 
         Args:
             path: The file.
-            search: The search that made it. Required to restore the state, which is otherwise
-                None.
+            search: The search that made the history. Without it, the state is None.
 
         Raises:
             ValueError: If the file is not a saved history, is damaged, was written by a newer
@@ -93,7 +96,17 @@ class History(NamedTuple):
         return cls(**load_history(path, search))
 
     def followed_by(self, later: "History") -> "History":
-        """Return one history of this run and of `later`, a run that continued it."""
+        """Concatenate this history with that of a run that continued it.
+
+        Args:
+            later: The history of the later run, with the same direction and the same `record=`.
+
+        Returns:
+            One history of both runs, with the final state of `later`.
+
+        Raises:
+            ValueError: If the directions or the records differ.
+        """
         rows = ("x", "y", "cost", "info", "record")
         trees = [{name: getattr(run, name) for name in rows} for run in (self, later)]
         first, second = map(str, map(jax.tree.structure, trees))
@@ -116,6 +129,9 @@ class History(NamedTuple):
         """Return the configuration of the best evaluation; None if every evaluation failed.
 
         For several runs, return a list with one configuration or None per run.
+
+        Args:
+            space: The space of the search.
         """
         rows = jnp.take_along_axis(self.x, self.best_index[..., None, None], axis=-2)
         return _decode(space, rows[..., 0, :], jnp.isfinite(self.best_value))
@@ -123,7 +139,11 @@ class History(NamedTuple):
     def recommended_config(self, space: Space) -> Any:
         """Return the configuration recommended at the end; None if every evaluation failed.
 
-        For several runs, return a list with one configuration or None per run.
+        It is the last of the `recommended` points. For several runs, return a list with one
+        configuration or None per run.
+
+        Args:
+            space: The space of the search.
         """
         rows = self.recommended[..., -1, :]
         return _decode(space, rows, jnp.isfinite(rows).all(axis=-1))

@@ -37,7 +37,7 @@ def minimize(
     direction: Direction = "minimize",
     progress: bool = True,
 ) -> Result:
-    """Minimize objective(config) over a space.
+    """Minimize a Python function of a configuration over a space.
 
     Ctrl-C stops the search and returns the result so far.
 
@@ -48,12 +48,15 @@ def minimize(
         space: The space to search.
         trials: The number of evaluations.
         seed: The random seed of the search, an integer from 0 to 2^63 - 1.
-        search: Default: `bonas.bayes(space)`. The points of a batch are evaluated one after the
-            other; `trials` must be a multiple of the points per ask.
+        search: The search. Default: `bonas.bayes(space)`. The points of a batch are evaluated one
+            after the other; `trials` must be a multiple of the points per ask.
         catch: Exceptions that count as a failed evaluation, as values that are not finite do;
             others are raised.
         direction: "minimize", or "maximize" to find the largest value.
         progress: Whether to show a progress bar.
+
+    Returns:
+        The best configuration and value, all evaluations, and the final state of the search.
     """
     if not isinstance(space, Space):
         raise ValueError(
@@ -171,10 +174,10 @@ def _observation(
 def make_observation(
     x: Array, value: float, cost: float, *, ok: bool, noise: float | None = None
 ) -> Observation:
-    """Return an observation whose arrays have the dtype of x (d,).
+    """Make an observation of one evaluation, whose arrays have the dtype of the point x (d,).
 
     A value too large for that dtype, such as 1e300 in float32, becomes NaN, which a search treats
-    as a failure.
+    as a failure. The other arguments are those of `Observation`.
     """
     largest = float(jnp.finfo(x.dtype).max)
     return Observation(
@@ -235,7 +238,7 @@ class SteppedSearch:
         """Return the next points and a report.
 
         Args:
-            on_wait: Called before waiting for the compiler.
+            on_wait: A function to call before waiting for the compiler.
         """
         end = (self._asks + 1) * self.batch
         points: Any
@@ -316,7 +319,10 @@ class SteppedSearch:
 
 
 def initial_points(search: Search, init_key: PRNGKeyArray) -> Float[Array, "k d"]:
-    """Return the first points of a search that depend on no value; none if all may."""
+    """Return the initial points of a `bayes` search, which do not depend on values.
+
+    For other searches, return an empty array (0, d).
+    """
     if type(search) is not Bayes:
         return jnp.zeros((0, search.space.dim))
     # XLA drops the rest of the state, so that this compiles within a fraction of a second.
@@ -325,7 +331,7 @@ def initial_points(search: Search, init_key: PRNGKeyArray) -> Float[Array, "k d"
 
 
 def in_background(function: Callable[[], None]) -> Future[None]:
-    """Call a function in a thread, in the precision of this one."""
+    """Call a function in a background thread, with the JAX precision of the calling thread."""
     x64 = jnp.result_type(float) == jnp.float64
 
     def call() -> None:

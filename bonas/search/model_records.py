@@ -58,23 +58,23 @@ class ModelRecord:
 
 
 def model_record(search: Bayes, *, direction: Direction | None = None) -> ModelRecord:
-    """Return a recorder of the model of a Bayesian search, for `run(record=...)`.
+    """Make a recorder of the model of a Bayesian search, for `run(record=...)`.
 
-    Every step records a dict with these entries, about the model given all values so far and with
-    the hyperparameters of the step's fit. Before the first success, values are NaN.
+    It records a dict after every step. The entries describe the model conditioned on all values so
+    far, with the hyperparameters of the step's fit. Before the first success, values are NaN.
 
     - `hyperparameters`: nested dicts, such as `["kernel"]["lengthscale"]`, averaged over the
       samples of a Gaussian process; empty for other surrogates.
     - `log_density`: the log density of the hyperparameters and the standardized values; NaN for a
       surrogate without one.
     - `incumbent`: the lowest posterior mean at an evaluated point, in the units of the objective
-      (the highest if values are maximized), and `incumbent_x` (d,), this point, which the search
-      recommends: `History.recommended_value` and `History.recommended`. Noise does not improve
-      them, unlike the best value.
+      (the highest if values are maximized). It is `History.recommended_value`.
+    - `incumbent_x` (d,): the point with this mean, which the search recommends. It is
+      `History.recommended`. Unlike the best value, it is not favored by noise.
 
     Args:
-        search: The search that is run. To record another search, such as random search, pass a
-            Bayesian search of the same space: its model is fitted to all values at every step.
+        search: The search that is run. If the run uses another search, such as random search, pass
+            a Bayesian search of the same space: its model is fitted to all values at every step.
         direction: Default: the direction of the run. Required only if another function calls the
             recorder.
     """

@@ -1,4 +1,4 @@
-"""Warn at the end of a run if the model often failed, with the number of times."""
+"""Count the problems of a search's model, and warn at the end of a run if they were frequent."""
 
 import warnings
 from typing import NamedTuple
@@ -37,11 +37,11 @@ _PROBLEMS = (
 
 
 class ModelWarning(UserWarning):
-    """The model of a search often failed, or its fits did not converge."""
+    """Warning that the model of a search often failed, or that its fits did not converge."""
 
 
 class ModelProblems(NamedTuple):
-    """How often the model of a run, or of several, had a problem."""
+    """The number of asks in which the model had a problem, over one or several runs."""
 
     asks: int  # asks with a model
     fallbacks: int  # the fit, the predictions or the scores were not finite
@@ -59,13 +59,13 @@ class ModelProblems(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What to try first against the first of the problems; empty if there are none."""
+        """Advice against the first kind of problem that occurred; empty if there was none."""
         counted = zip(_PROBLEMS, self[1:], strict=True)
         return next((remedy for (_, remedy), times in counted if times), "")
 
     @property
     def frequent(self) -> bool:
-        """Whether a problem is so frequent that the model cannot be trusted."""
+        """Whether a problem occurred so often that the model should not be trusted."""
         unconverged = self.asks >= _MIN_ASKS and (
             self.unconverged > _MAX_UNCONVERGED * self.asks
         )
@@ -77,9 +77,13 @@ class ModelProblems(NamedTuple):
 
 
 def model_problems(info: AskInfo) -> ModelProblems:
-    """Count the problems of the model in the reports of asks, with leaves of any shape.
+    """Count the asks in which the model of a search had a problem.
 
-    Points of the initial design need no model, and an acquisition is flat if no point is left.
+    Points of the initial design are not counted, because they need no model. A flat acquisition is
+    not a problem if no point was left.
+
+    Args:
+        info: Reports of asks with leaves of any shape, such as `History.info`.
     """
     fallback = np.isin(np.asarray(info.fallback), _MODEL_FALLBACKS)
     modeled = ~np.asarray(info.random) | fallback
@@ -90,7 +94,13 @@ def model_problems(info: AskInfo) -> ModelProblems:
 
 
 def warn_about_model(info: AskInfo) -> None:
-    """Issue one `ModelWarning` if problems of the model were frequent; do nothing under `jit`."""
+    """Issue one `ModelWarning` if problems of the model were frequent.
+
+    Under `jit` nothing is issued, because the reports are not known.
+
+    Args:
+        info: Reports of asks with leaves of any shape, such as `History.info`.
+    """
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(info)):
         return
     problems = model_problems(info)

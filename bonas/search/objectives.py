@@ -205,7 +205,7 @@ def _constants_of(closed: Any) -> list[Any]:
 
 
 def direction_sign(direction: str) -> float:
-    """Return the factor that converts values to values to minimize: 1 or −1."""
+    """Return the factor that makes values to minimize: 1 for "minimize", −1 for "maximize"."""
     check_static("direction", direction)
     if direction not in DIRECTIONS:
         raise ValueError(
@@ -260,9 +260,9 @@ def _call(objective: Objective, key: PRNGKeyArray, x: Array) -> Any:
 
 
 def split_outcome(outcome: Any) -> tuple[Any, Any, Any]:
-    """Return the value, the cost and the noise variance that an objective returned.
+    """Split what an objective returned into the value, the cost and the noise variance.
 
-    Cost and noise are None if they were not returned.
+    Cost and noise variance are None if they were not returned.
     """
     if not isinstance(outcome, tuple):
         return outcome, None, None
@@ -278,7 +278,7 @@ def split_outcome(outcome: Any) -> tuple[Any, Any, Any]:
 def evaluate_points(
     objective: Objective, key: PRNGKeyArray, points: Float[Array, "q d"]
 ) -> Outcome:
-    """Return the outcomes at points, in sequence on a CPU and in parallel elsewhere."""
+    """Evaluate an objective at points, in sequence on a CPU and in parallel elsewhere."""
 
     def evaluate(pair: tuple[Array, Array]) -> Outcome:
         return evaluate_point(objective, *pair)

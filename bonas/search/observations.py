@@ -20,7 +20,7 @@ SAME_POINT = 1e-6
 
 
 class Observations(NamedTuple):
-    """All points, in the order they were added."""
+    """All points that a search has proposed or observed, in the order they were added."""
 
     data: Dataset  # (n, d) points; rows are masked while pending and if failed
     pending: Array  # (n,) bool: proposed, not evaluated yet
@@ -44,10 +44,10 @@ def max_difference(
 
 
 def add_pending(observations: Observations, x: ArrayLike) -> Observations:
-    """Add a point (d,) that is not evaluated yet.
+    """Add a point (d,) that has not been evaluated yet.
 
-    Beyond the capacity this raises a ValueError on the host. Under `jit` the row is dropped,
-    nothing is overwritten, and `data.size` still grows, so `data.size > capacity` reports it.
+    Beyond the capacity this raises a ValueError on the host. Under `jit` the point is dropped
+    instead, but `data.size` still grows, so that `data.size > capacity` reveals it.
     """
     row = observations.data.size
     return observations._replace(
@@ -97,7 +97,11 @@ def add_observation(
 def point_and_value(
     observation: Observation, data: Dataset
 ) -> tuple[Float[Array, " d"], Float[Array, ""]]:
-    """Return x and y of an observation in the precision of the data; check their shapes."""
+    """Return x (d,) and y () of an observation in the precision of the data.
+
+    Raises:
+        ValueError: If the shape of x or y does not match the data.
+    """
     x = jnp.asarray(observation.x, data.x.dtype)
     y = jnp.asarray(observation.y, data.y.dtype)
     if x.shape != data.x.shape[1:] or y.shape != ():

@@ -28,12 +28,12 @@ class ScaledFit(NamedTuple):
 
 
 def plain(data: Dataset) -> tuple[Dataset, Float[Array, ""]]:
-    """Leave the values unchanged."""
+    """Leave the values unchanged; the output scale "plain"."""
     return data, jnp.zeros((), data.y.dtype)
 
 
 def log(data: Dataset) -> tuple[Dataset, Float[Array, ""]]:
-    """Take logarithms, for positive values such as losses over several orders of magnitude.
+    """Take logarithms of positive values, such as losses over several orders of magnitude.
 
     Values of zero or less are masked.
     """

@@ -38,24 +38,27 @@ def run_many(
     record: Record | None = None,
     progress: bool = False,
 ) -> History:
-    """Run a search once per key (k,), compiled once; leaves of the result are (k, ...).
+    """Run a search once for each of k random keys, in one compiled program.
 
     The keys are distributed over all devices. A CPU device runs its keys in sequence, an
-    accelerator in parallel. See `run` for the other arguments.
+    accelerator in parallel.
 
     Args:
         search: The search.
-        objective: The objective.
-        keys: One random key per run.
+        objective: A traceable function, as for `run`.
+        keys: One random key per run (k,).
         steps: The number of evaluations of each run.
         *args: Arrays that the objective receives after the point, the same in all runs. Calls that
-            differ only in them, in the keys and in `data` use one compiled program. For other
-            arrays in every run, map `run` over them by `jax.vmap` or `jax.lax.map`.
+            differ only in these arrays, in the keys and in `data` share one compiled program. To
+            use different arrays in every run, map `run` over them by `jax.vmap` or `jax.lax.map`.
         direction: "minimize" or "maximize".
         state: The states (k, ...) of earlier runs, to continue them.
-        data: Known observations, from which all runs start.
-        record: What to record of the state and the `AskInfo` of every ask.
+        data: Known observations from which all runs start, as for `run`.
+        record: A function of the state and the `AskInfo` of every ask, as for `run`.
         progress: Whether to run in about twenty parts and show a progress bar.
+
+    Returns:
+        The histories of all runs as one History, whose leaves have a leading axis (k, ...).
     """
     check_search(search)
     check_counts(steps=steps)

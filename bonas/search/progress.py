@@ -16,10 +16,11 @@ class ProgressBar:
 
     Args:
         total: The total count; None without a limit.
-        completed: The initial count, from earlier sessions; the time per item excludes it.
-        unit: The name of one counted item.
-        seconds: The time limit, if there is one.
-        stderr: Draw on the standard error stream.
+        completed: The initial count, from earlier sessions. It does not count toward the speed from
+            which the remaining time is estimated.
+        unit: The name of the counted items, such as "trials".
+        seconds: The time limit in seconds, or None.
+        stderr: Whether to draw on the standard error stream instead of the standard output.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class ProgressBar:
         self._screen.stop()
 
     def update(self, completed: Number, text: str) -> None:
-        """Show a new count and a new text."""
+        """Show a new count and a new text, such as the best value."""
         self._completed = completed
         self.text = text
 
@@ -104,12 +105,14 @@ class ProgressBar:
 def progress_bar(
     total: int | None, completed: int = 0, *, unit: str = "", shown: bool = True
 ) -> Iterator[Update]:
-    """Show a progress bar and yield its `update` function, which does nothing if it is hidden.
+    """Show a progress bar within a `with` statement.
+
+    It yields `update(completed, text)`, which does nothing if the bar is not shown.
 
     Args:
-        total: Total number of evaluations; None without a limit.
-        completed: Number of earlier evaluations.
-        unit: The name of what is counted.
+        total: The total number of evaluations; None without a limit.
+        completed: The number of earlier evaluations.
+        unit: The name of the counted items, such as "runs".
         shown: Whether to show the bar.
     """
     if not shown:

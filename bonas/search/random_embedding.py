@@ -185,24 +185,24 @@ def rembo(
     batch: int = 1,
     output: Output | None = None,
 ) -> RandomEmbedding:
-    """Search a space of numbers in random embeddings: REMBO, Wang et al. 2013.
+    """Search a space of numbers by Bayesian optimization in random embeddings (REMBO).
 
-    The box [−1, 1]^D is searched along x = clip(A y), where A (D, d) has standard normal entries
-    and y lies in [−√d, √d]^d. Points y whose x was evaluated before, in any embedding, are skipped.
-    If all candidates were evaluated, the next x is random and `AskInfo.random` is set.
+    Wang et al. 2013. The D columns, scaled to [−1, 1]^D, are searched along x = clip(A y), where A
+    (D, d) is standard normal and y lies in [−√d, √d]^d. Points y whose x was evaluated before are
+    skipped. If all candidates were evaluated, the next x is random and `AskInfo.random` is set.
 
     Args:
         space: The space to search, without options and conditions.
-        dim: D, at least the number of directions along which the objective varies.
-        embeddings: The number of matrices, which are used in turn, each with a separate model.
+        dim: The dimension d of y, at least the number of directions along which values vary.
+        embeddings: The number of matrices A, which are used in turn, each with a separate model.
             Because of clipping, a single embedding may not contain the optimum.
         kernel: "low" models the values as a function of y, although many y may be clipped to one x;
             "high" models them as a function of the clipped x.
-        surrogate: Default: `surrogates.gp()` for "low"; for "high" a GP with a Matérn 5/2 kernel
-            and one length scale for all D columns.
-        acquisition: See `bonas.bayes`.
-        initial: Points of a shifted Sobol sequence at the start of each embedding.
-        batch: Points per ask; pending points take the posterior mean.
+        surrogate: The model. Default: `surrogates.gp()` for "low"; for "high" a GP with a Matérn
+            5/2 kernel and one length scale for all D columns.
+        acquisition: The acquisition; see `bonas.bayes`.
+        initial: The number of Sobol points at the start of each embedding.
+        batch: The number of points per ask; pending points take the posterior mean.
         output: The scale on which values are modeled; see `bonas.bayes`.
     """
     check_box(space, "an embedding is a subspace of a box")
@@ -244,7 +244,7 @@ def embed(matrix: Float[Array, "D d"], y: Float[Array, " d"]) -> Float[Array, " 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedSurrogate(Surrogate):
-    """A model of D columns as a function of y (m, d) in an embedding, within one trace."""
+    """Surrogate of D columns as a function of y (m, d) in an embedding, within one trace."""
 
     model: Surrogate
     matrix: Array  # (D, d)

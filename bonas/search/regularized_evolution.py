@@ -125,14 +125,17 @@ def evolution(
     step: ArrayLike = 0.1,
     batch: int = 1,
 ) -> Evolution:
-    """Search by regularized evolution, which removes the oldest point, not the worst.
+    """Search by regularized evolution (Real et al. 2019, Algorithm 1).
 
-    Real et al. 2019, Algorithm 1. The first `population` points are random. Then the best of
-    `tournament` members, drawn with replacement from the youngest `population` successful points,
-    is changed in one active parameter. Age is counted from the ask, so the order of observations in
-    a batch does not matter. A number takes a Gaussian step on its own scale, reflected at the
-    bounds, an integer at least one; a Choice becomes any other option. Parameters that become
-    active are drawn at random. If 16 children have all been tried before, the next point is random.
+    The first `population` points are random. Then the parent is the best of `tournament` points
+    that are drawn, with replacement, from the population: the `population` successful points that
+    were asked last. The oldest point leaves the population, not the worst. The order of
+    observations in a batch does not matter.
+
+    The child differs from its parent in one active parameter. A number takes a Gaussian step on its
+    own scale, reflected at the bounds, and an integer changes by at least one; a Choice becomes any
+    other option. Parameters that become active are drawn at random. If 16 children have all been
+    evaluated before, the next point is random.
 
     In a TableSpace the child is the new row nearest to the mutated point, because few mutations are
     rows themselves.
@@ -140,9 +143,9 @@ def evolution(
     Args:
         space: The space to search.
         population: The number of points that may become parents.
-        tournament: The number of members that compete to become the parent.
+        tournament: The number of points of the population that compete to become the parent.
         step: The standard deviation of a step, as a fraction of the range.
-        batch: Points per ask.
+        batch: The number of points per ask.
     """
     check_plan(space, population=population, tournament=tournament, batch=batch)
     width = as_setting("step", step)
@@ -164,7 +167,7 @@ def mutate(
         parent: The point to change.
         chances: Uniform draws (2 d,): which parameter to change, and the values of options and of
             parameters that become active.
-        changes: Steps of numbers.
+        changes: Steps of numeric parameters, as fractions of the range.
     """
     parameters = list(space.parameters.values())
     free = np.array([p.low < p.high for p in parameters])

@@ -41,8 +41,11 @@ class Result(NamedTuple):
     def save(self, path: PathLike) -> None:
         """Write the result to a file of arrays and JSON, without pickle.
 
-        The file can be read by `Result.load`. Options other than None, booleans, numbers, strings
-        and tuples of these, such as classes, are stored by name.
+        `Result.load` reads the file. Options other than None, booleans, numbers, strings and tuples
+        of these, such as classes, are stored by name.
+
+        Args:
+            path: The file, which is replaced if it exists.
         """
         save_result(path, self._asdict())
 
@@ -52,9 +55,9 @@ class Result(NamedTuple):
 
         Args:
             path: The file.
-            search: The search that made it, such as `bonas.bayes(space)` if `minimize` was called
-                without one. Required to restore the state (otherwise None) and options that are
-                stored by name.
+            search: The search that made the result, which is `bonas.bayes(space)` if `minimize` was
+                called without one. Without it, the state is None and options that are stored by
+                name are not restored.
 
         Raises:
             ValueError: If the file is not a saved result, is damaged, was written by a newer
@@ -68,7 +71,7 @@ class Result(NamedTuple):
 def make_result(
     evaluations: list[Evaluation], state: Any, direction: Direction
 ) -> Result:
-    """Return the result of some evaluations."""
+    """Build a `Result` from evaluations and the final state of the search."""
     sign = direction_sign(direction)
     best = best_of(evaluations, sign)
     config = None if best is None else best.config

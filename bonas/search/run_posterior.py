@@ -1,4 +1,4 @@
-"""Query the model after a run: predictions and draws in the units of the objective."""
+"""The posterior of an objective after a run: predictions and draws in its own units."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -68,11 +68,11 @@ class RunPosterior(NamedTuple):
         return found
 
     def recommend(self) -> Recommendation:
-        """Return the evaluated point with the lowest posterior mean, and its mean and std.
+        """Return the evaluated point with the best posterior mean, with its mean and deviation.
 
-        If values were maximized, it has the highest mean. Unlike the best value, the mean is not
-        improved by noise. Means are compared on the scale on which values are modeled, as the
-        search does. All numbers are NaN if no evaluation succeeded or no mean is finite.
+        The best mean is the lowest, or the highest if values were maximized. Unlike the best value,
+        it is not improved by noise. Means are compared on the scale on which values are modeled, as
+        the search does. All numbers are NaN if no evaluation succeeded or no mean is finite.
         """
         x, mean = lowest_mean_of(self)
         found = predict(self, x[None, :])
@@ -97,7 +97,7 @@ class RunPosterior(NamedTuple):
         return found
 
     def sample(self, key: PRNGKeyArray, x: Any, k: int) -> Float[Array, "k m"]:
-        """Draw k joint samples of the objective at some points, without its noise.
+        """Draw k joint samples of the objective at points, without its noise.
 
         Args:
             key: A random key.
@@ -124,8 +124,8 @@ def posterior(
 ) -> RunPosterior:
     """Fit the model of a search to all evaluations of a run.
 
-    Uses the most probable of the search's output scales. Failed evaluations are treated as the
-    search treats them. For several runs, use `jax.vmap`.
+    The values are modeled on the most probable of the search's output scales. Failed evaluations
+    are treated as in the search. For a batch of runs, use `jax.vmap`.
 
     Args:
         search: A Bayesian search. The run may come from another search of the same space, such as
@@ -133,7 +133,7 @@ def posterior(
         run: A History, a Result of `minimize`, a Study, or a state of a search.
         direction: Pass "maximize" if `run` is the state of a maximizing search; a History, Result
             or Study stores its direction.
-        seed: The random seed of the fit, for surrogates that are random.
+        seed: The random seed of the fit, for surrogates whose fit is random.
 
     Returns:
         The posterior, with the methods `predict`, `recommend`, `quantile` and `sample`.

@@ -33,9 +33,10 @@ def run(
     data: Known | None = None,
     record: Record | None = None,
 ) -> History:
-    """Run a complete search; a pure, jittable function of its key.
+    """Run a complete search of a traceable objective.
 
-    A search that asks for q points at a time is asked `steps / q` times.
+    This is a pure, jittable function of its key. A search that asks for q points at a time is asked
+    `steps / q` times.
 
     Args:
         search: The search.
@@ -61,6 +62,9 @@ def run(
         record: A function of the state and the `AskInfo` of every ask, such as
             `bonas.search.model_record(search)`. What it returns is stacked in `history.record`. If
             it has a method `with_direction(direction)`, the run uses what that returns.
+
+    Returns:
+        The history: all evaluations in order, and the final state of the search.
     """
     check_search(search)
     check_key(key)

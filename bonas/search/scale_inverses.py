@@ -20,7 +20,7 @@ def invert_scale(
 ) -> Inverse:
     """Return the inverse of an output scale as it was applied to some data.
 
-    A scale of your own needs an attribute `inverse`: a function of the data, before they were
+    A user-defined scale needs an attribute `inverse`: a function of the data, before they were
     scaled, that returns the inverse.
 
     Args:
@@ -29,6 +29,9 @@ def invert_scale(
         largest: The largest absolute value to return. Default: the largest number of the precision,
             so that no value is infinite.
         xp: `jax.numpy`, or `numpy` for values outside of JAX.
+
+    Returns:
+        A function from values on the scale, of any shape, to values of the objective.
     """
     largest = float(jnp.finfo(data.y.dtype).max) if largest is None else largest
     if scale is plain:

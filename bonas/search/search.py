@@ -21,7 +21,7 @@ class _Observation(NamedTuple):
 
 
 class Observation(_Observation):
-    """The result of one evaluation; mostly `Observation(x, y)` is enough.
+    """The result of one evaluation, such as `Observation(x, y)`.
 
     Args:
         x: A point (d,) of the space: within the unit cube, 0 in inactive columns.
@@ -62,7 +62,7 @@ FALLBACKS = (
 
 
 class AskInfo(NamedTuple):
-    """Diagnostics of an ask, including every fallback."""
+    """Report of an ask: diagnostics of the model, and how the point was chosen."""
 
     acquisition: Array  # () score of the point; −inf if none was computed
     flat: Array  # () bool: the acquisition did not distinguish the candidates
@@ -82,9 +82,13 @@ class AskInfo(NamedTuple):
 
 
 def ask_info(like: Array, **fields: ArrayLike) -> AskInfo:
-    """Return an AskInfo with the given fields in the precision of `like`.
+    """Make an AskInfo from some of its fields.
 
-    Other fields have the values of an ask without a computation or a problem.
+    The other fields take the values of an ask without a model and without a problem.
+
+    Args:
+        like: An array that determines the precision of real fields.
+        **fields: Fields of AskInfo by name.
     """
     real = like.dtype
     whole = jnp.arange(1).dtype
@@ -94,7 +98,10 @@ def ask_info(like: Array, **fields: ArrayLike) -> AskInfo:
 
 
 def merge_infos(infos: AskInfo) -> AskInfo:
-    """Merge the reports (q,) of the points of a batch into one."""
+    """Merge the reports of the points of a batch (q,) into one.
+
+    Every field takes its maximum; the merged report has converged if all reports have.
+    """
     merged: AskInfo = jax.tree.map(lambda field: field.max(axis=0), infos)
     return merged._replace(converged=infos.converged.all(axis=0))
 
@@ -123,23 +130,43 @@ class Search:
         jax.tree_util.register_static(cls)
 
     def init(self, key: PRNGKeyArray, capacity: int) -> Any:
-        """Return the initial state, with space for `capacity` points."""
+        """Return the initial state.
+
+        Args:
+            key: A random key.
+            capacity: The largest number of points that the state can hold.
+        """
         raise NotImplementedError
 
     def ask(self, key: PRNGKeyArray, state: Any) -> AskResult:
-        """Return the next points (q, d); they are pending in the new state."""
+        """Propose the next points to evaluate.
+
+        Args:
+            key: A random key.
+            state: The current state.
+
+        Returns:
+            The points (q, d), the new state, in which they are pending, and a report.
+        """
         raise NotImplementedError
 
     def tell(self, state: Any, observation: Observation) -> Any:
-        """Return the state with one more observation; observations may come in any order."""
+        """Return the state with one more observation.
+
+        Observations may come in any order, and for points that were not asked.
+
+        Args:
+            state: The current state.
+            observation: The result of the evaluation.
+        """
         raise NotImplementedError
 
     def grow(self, state: Any, fresh: Any) -> Any:
-        """Return the content of `state` at the larger capacity of `fresh`.
+        """Return the state with a larger capacity.
 
         Args:
             state: The state to grow.
-            fresh: `init(key, capacity)` with the key of the initial `state`.
+            fresh: `init(key, capacity)` with the larger capacity and the key of the initial state.
 
         Raises:
             ValueError: If the capacity of `fresh` is smaller.

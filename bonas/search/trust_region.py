@@ -193,27 +193,29 @@ def turbo(
     min_length: ArrayLike = MIN_LENGTH,
     max_length: ArrayLike = MAX_LENGTH,
 ) -> TrustRegion:
-    """Search a space of numbers inside one trust region: TuRBO-1, Eriksson et al. 2019.
+    """Search a space of numbers by Bayesian optimization in one trust region (TuRBO-1).
 
-    Three successes in a row double the length of the box, and max(4, d) / batch failures in a row
-    halve it. The evaluations of one ask count as one success or one failure. Below the smallest
-    length the search restarts with a new design and an empty model. The center is the point of the
-    run with the smallest posterior mean. The box reaches at least to the neighboring values of an
-    integer.
+    Eriksson et al. 2019. The trust region is a box around the point of the run with the lowest
+    posterior mean. Three successes in a row double its length, and max(4, d) / batch failures in a
+    row halve it. The evaluations of one ask count as one success or one failure. Once the length is
+    below `min_length`, the search restarts with a new design and an empty model. The box always
+    contains the neighboring values of an integer.
 
     Args:
         space: The space to search, without options and conditions.
         surrogate: A model of the standardized values of the run. Default: a GP with a Matérn 5/2
             kernel. If a GP has one length scale per column, they stretch the box at constant
             volume.
-        acquisition: Default: `acquire.thompson()`, one joint draw over the candidates, as in the
-            paper. A closed form such as `bonas.log_ei` is evaluated at the candidates.
-        initial: Points of a shifted Sobol sequence at the start of each run. Default: 2 d.
-        batch: Points per ask; pending points take the posterior mean.
-        candidates: Points of the box that are compared. Default: 100 d, at most 1000. Each is the
-            center with each coordinate changed with probability min(1, 20/d).
+        acquisition: The acquisition. Default: `acquire.thompson()`, one joint draw over the
+            candidates, as in the paper. A closed form such as `bonas.log_ei` is evaluated at the
+            candidates.
+        initial: The number of points at the start of each run, from a shifted Sobol sequence.
+            Default: 2 d.
+        batch: The number of points per ask; pending points take the posterior mean.
+        candidates: The number of points of the box that are compared. Default: 100 d, at most 1000.
+            Each coordinate of a candidate differs from the center with probability min(1, 20/d).
         output: The scale on which values are modeled; see `bonas.bayes`.
-        length: The first length of the box. The range of a column has length 1.
+        length: The initial length of the box. The range of a column has length 1.
         min_length: The length below which the search restarts.
         max_length: The largest length.
     """
@@ -261,8 +263,8 @@ def update_length(
 ) -> TrustState:
     """Adjust the length of the box to the observations since the last ask.
 
-    They are one success if any value is better than all earlier ones of the run, else one failure.
-    Initial points are not counted.
+    The new observations are one success if any value is better than all earlier ones of the run,
+    else one failure. Initial points are not counted.
     """
     observations = state.observations
     data = observations.data

@@ -19,7 +19,7 @@ _CHANGED = 20.0
 
 @dataclass(frozen=True, eq=False)
 class Box(Maximizer):
-    """Maximize over candidates in a box; used within one trace, because the box is traced."""
+    """Maximizer over candidates in a box; used within one trace, because the box is traced."""
 
     space: Space
     center: Array  # (d,)

@@ -32,7 +32,7 @@ from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate
 
 
 class AdditiveState(NamedTuple):
-    """Hyperparameters, the grouping, and the posterior given them."""
+    """State of an additive Gaussian process: hyperparameters, grouping and posterior."""
 
     z: Any  # (1, ...) unconstrained hyperparameters
     order: Array  # (d,) int: the columns, group by group (`gp.additive`)
@@ -42,7 +42,10 @@ class AdditiveState(NamedTuple):
 
 @dataclass(frozen=True)
 class AdditiveGP(PosteriorSurrogate):
-    """An additive Gaussian process; see `additive`. `groups=None` learns them."""
+    """Additive Gaussian process surrogate; see `additive`.
+
+    If `groups` is None, the groups are learned.
+    """
 
     groups: Groups | None
     size: int
@@ -205,20 +208,22 @@ def additive(
     draws: int = 8,
     moves: int = 100,
 ) -> AdditiveGP:
-    """Model the objective by a sum of GPs, f = Σ_j f_j(columns of group j).
+    """Model the objective by a sum of Gaussian processes over groups of columns.
 
-    The kernel is `gp.additive`; its hyperparameters maximize the posterior.
+    The model is f(x) = Σ_j f_j(x in the columns of group j), with the kernel `gp.additive`. The
+    hyperparameters maximize their posterior density.
 
     Args:
-        groups: Disjoint groups of all columns, or "learned": groups of `size` columns, at first
-            random.
-        size: Columns of a learned group.
+        groups: Disjoint groups that contain every column once, such as [(0, 3), (1, 2)], or
+            "learned" to search for the groups of `size` columns with the highest evidence.
+        size: The number of columns in a learned group. One group takes the remainder.
         base: The kernel of each group. Default: Matérn 5/2.
-        noise: See `surrogates.gp`.
-        steps: Evaluations per fit, starting from the last optimum.
-        every: Learn groups at every `every`-th fit.
-        draws: Random groupings to start from.
-        moves: Exchanges of two columns that improve a grouping (`gp.regroup`).
+        noise: The noise variance, as in `surrogates.gp`.
+        steps: The number of density evaluations per fit, starting from the last optimum.
+        every: The number of fits from one search for better groups to the next.
+        draws: The number of random groupings that each search compares.
+        moves: The number of Metropolis steps of each search, each of which exchanges two columns
+            (`gp.regroup`).
     """
     check_static("groups", groups)
     if isinstance(groups, str) and groups != "learned":

@@ -33,7 +33,7 @@ from bonas.traced_settings import Setting, as_setting, setting_value
 
 
 class EnsembleState(NamedTuple):
-    """The members of an ensemble."""
+    """State of a deep ensemble: the weights of its members and their prior networks."""
 
     params: Params  # (members, ...)
     prior: Params  # (members, ...) untrained networks that are added to the members
@@ -42,7 +42,7 @@ class EnsembleState(NamedTuple):
 
 @dataclass(frozen=True)
 class DeepEnsemble(Surrogate):
-    """A deep ensemble; see `ensemble`."""
+    """Deep ensemble surrogate; see `ensemble`."""
 
     members: int
     widths: tuple[int, ...]
@@ -185,16 +185,17 @@ def ensemble(
     Args:
         members: The number of networks.
         widths: Widths of the hidden layers.
-        activation: The activation function.
-        steps: Full-batch steps of Adam per fit; the learning rate decays to zero on a
+        activation: The activation function: "relu", "tanh", "sigmoid" or "identity".
+        steps: The number of full-batch Adam steps per fit; the learning rate decays to zero on a
             cosine schedule.
         learning_rate: The initial learning rate.
         weight_decay: The weight decay.
-        prior: Scale of an untrained network that is added to each member, which learns the rest, so
-            that members differ away from the data (Osband, Aslanides & Cassirer 2018). 0 gives a
-            plain deep ensemble.
-        floor: Standard deviation added to the spread of the members, in standard deviations of
-            the values, because members may agree by chance.
+        prior: The weight of the prior network, an untrained network whose output is added to that
+            of its member. Members then differ away from the data (Osband, Aslanides & Cassirer
+            2018). 0 gives a plain deep ensemble.
+        floor: A standard deviation that is combined with the spread of the members (the variances
+            add), in units of the standardized values. Without it, members that agree by chance
+            would predict no uncertainty.
         warm: Start each fit from the previous weights instead of a new initialization.
     """
     check_all_static(members=members, widths=widths, steps=steps)

@@ -22,7 +22,10 @@ from bonas.surrogates.surrogate import (
 
 @dataclass(frozen=True)
 class DrawnNetworks(Surrogate):
-    """A surrogate whose state has the fields `draws` and `learned` of a `Predictive`."""
+    """Base class of surrogates that predict with networks drawn from a posterior.
+
+    The state of a subclass has the fields `draws` and `learned`, the arguments of `Predictive`.
+    """
 
     def update(self, data: Dataset, state: Any) -> Any:
         predictive = self._predictive(data.x.shape[1])

@@ -10,10 +10,18 @@ from bonas.surrogates.surrogate import Surrogate
 
 
 def hyperparameters(surrogate: Surrogate, state: Any) -> dict[str, Any]:
-    """Return the hyperparameter samples (s, ...) of a Gaussian process in nested dicts.
+    """Return the hyperparameters of a fitted Gaussian process in nested dicts.
 
-    The hyperparameters are the kernel's (such as "lengthscale"), the mean's, and the noise variance
-    unless it is fixed. For other surrogates the dict is empty.
+    They are the hyperparameters of the kernel (such as "lengthscale") and of the mean, and the
+    noise variance unless it is fixed.
+
+    Args:
+        surrogate: The surrogate, made by `gp` or `saas`, or a subclass.
+        state: Its state after a fit.
+
+    Returns:
+        Arrays with a leading axis of hyperparameter samples (s, ...). For other surrogates, an
+        empty dict.
     """
     if not isinstance(surrogate, (GaussianProcess, SAAS)):
         return {}

@@ -26,7 +26,7 @@ _LEAST_GAIN = 0.02
 
 
 class GPState(NamedTuple):
-    """Hyperparameter samples and the posteriors given them."""
+    """State of a Gaussian process: hyperparameter samples and the posterior given each."""
 
     z: Any  # (s, ...) unconstrained hyperparameters
     scale: Array  # (k,) widths of slice sampling, one for each of k hyperparameters
@@ -35,7 +35,7 @@ class GPState(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussianProcess(PosteriorSurrogate):
-    """A Gaussian process; see `gp`."""
+    """Gaussian process surrogate; see `gp`."""
 
     kernel: Kernel | None = None
     noise: Noise = priors.log_normal_noise
@@ -139,19 +139,19 @@ def gp(
     """Model the objective by a Gaussian process whose hyperparameters are inferred at every fit.
 
     Args:
-        kernel: Default: `default_kernel` of the space. A search adapts the kernel to the options of
-            the space, which have no order.
+        kernel: The kernel. Default: `default_kernel(space)`. A search adapts a given kernel to its
+            space, so that the options of a Choice are unordered.
         noise: The noise variance of the standardized values, which have mean 0 and variance 1: a
             number, an array () that may be traced, a prior, or a function without arguments that
             returns one of these. For the noise of each observation see `bayes(known_noise=True)`.
         mean: The mean function.
         infer: "map" maximizes the posterior; "slice", "hmc" and "nuts" draw samples, over which
             acquisitions are averaged. Inference starts from the hyperparameters of the last fit.
-        samples: The number of samples.
-        steps: Evaluations of each optimization of "map".
-        restarts: Additional optimizations of "map", from draws of the prior.
-        burn: Samples to discard first. Default: 2 sweeps of "slice", which also adapt its widths,
-            `samples` for "hmc" and four times as many for "nuts".
+        samples: The number of hyperparameter samples of "slice", "hmc" and "nuts".
+        steps: The number of density evaluations of each optimization of "map".
+        restarts: The number of additional optimizations of "map", started from draws of the prior.
+        burn: The number of samples to discard first. Default: 2 for "slice", which also adapt its
+            widths, `samples` for "hmc" and four times as many for "nuts".
     """
     check_option("infer", infer, METHODS)
     check_counts(samples=samples, steps=steps)
@@ -162,9 +162,10 @@ def gp(
 
 
 def default_kernel(space: Space) -> Kernel:
-    """Return the default kernel of a space.
+    """Return the default kernel for a space.
 
-    It is `gp.arc` if parameters are conditional, else `gp.blend`, with unordered options.
+    It is `gp.arc(space)` if the space has conditional parameters, else `gp.blend()` with unordered
+    options.
     """
     if space.conditions:
         return gaussian.arc(space)

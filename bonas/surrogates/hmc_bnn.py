@@ -33,7 +33,7 @@ _FIRST_NOISE = 0.1
 
 
 class HMCState(NamedTuple):
-    """Networks drawn from the posterior, and chains that the next fit continues."""
+    """State of `hmc_network`: networks drawn from the posterior, and the chains to continue."""
 
     chains: Chain  # (chains, ...)
     draws: Draws  # (s, ...)
@@ -43,7 +43,7 @@ class HMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class HMCNetwork(DrawnNetworks):
-    """A Bayesian network sampled by HMC; see `hmc_network`."""
+    """Surrogate that samples Bayesian networks by HMC; see `hmc_network`."""
 
     widths: tuple[int, ...]
     output: str
@@ -235,8 +235,8 @@ def hmc_network(
 
     The default widths, priors and chain lengths were chosen by the log density of values along
     searches of Branin, Ackley and Levy in two dimensions, and by the regret of searches of Branin,
-    Levy and Hartmann 3. There `bayes(output="tails")` was better than plain values, because the
-    inferred noise explains small differences among huge values.
+    Levy and Hartmann 3. In these searches `bayes(output="tails")` was better than plain values,
+    because the inferred noise explains small differences among huge values.
 
     Args:
         widths: Widths of the hidden layers.
@@ -244,29 +244,32 @@ def hmc_network(
             given those, is integrated out. "sampled": chains sample all weights, as in Agrawal. The
             posterior is the same, but "integrated" mixes better.
         chains: The number of chains, started from draws of the prior.
-        samples: The total number of networks.
-        burn: Trajectories that a chain discards when it continues at a later fit.
-        first_burn: Trajectories that a chain discards at the first fit.
+        samples: The total number of networks over all chains, a multiple of `chains`.
+        burn: The number of trajectories that a chain discards when a later fit continues it.
+        first_burn: The number of trajectories that a chain discards at the first fit.
         initial_step_size: The leapfrog step size of a new chain. The default is for tens of values;
             hundreds need a smaller one, because burn-in changes it by only 2% per trajectory and
             accepts none until it is small enough.
         method: "hmc" with trajectories of `steps` leapfrog steps; "nuts" with at most 2^depth,
             which discards `first_burn` at every fit; or "metropolis", a baseline with `steps` steps
             of a random walk per trajectory, for joint precisions.
-        precisions: See `nets.bnn_hmc.sample`, as for `target` and `thin`.
-        steps: Leapfrog steps per trajectory.
+        precisions: How the precisions of weights and noise are sampled: "joint" with the weights,
+            "gibbs" between trajectories, or "fixed"; see `nets.bnn_hmc.sample`.
+        steps: The number of leapfrog steps per trajectory.
         target: The target acceptance rate.
-        thin: Trajectories per draw.
+        thin: The number of trajectories per network that is kept.
         depth: The maximum tree depth of "nuts".
-        activation: See `nets.BNN`, as for the arguments down to `noise_prior`.
-        index: See `nets.BNN`.
-        shared: See `nets.BNN`.
-        scaled: See `nets.BNN`.
-        whitened: See `nets.BNN`.
-        weight_prior: See `nets.BNN`.
-        noise_prior: See `nets.BNN`.
-        floor: For sampled output layers: standard deviation added to the spread of the networks,
-            in standard deviations of the values, because the spread of a hundred draws is inexact.
+        activation: The activation function, such as "tanh"; see `nets.BNN`.
+        index: The index of the stable prior of weights and biases, one for all layers or one per
+            layer: 2 is normal, 1 is Cauchy.
+        shared: Whether all weights share one precision, instead of two per layer.
+        scaled: Whether the prior scale of weights decreases with the width of the layer before.
+        whitened: Whether weights are sampled in units of their prior scale.
+        weight_prior: (shape, rate) of the Gamma prior of the precisions of weights.
+        noise_prior: (shape, rate) of the Gamma prior of the noise precision.
+        floor: With output="sampled", a standard deviation that is combined with the spread of the
+            networks (the variances add), in units of the standardized values, because the spread of
+            a finite number of networks is inexact.
         dtype: The precision of the networks, such as "float32". Default: the precision of the data.
     """
     check_all_static(widths=widths, chains=chains, samples=samples, burn=burn)

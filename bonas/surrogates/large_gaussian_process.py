@@ -1,4 +1,4 @@
-"""A Gaussian process for thousands of rows: exact for few, through inducing points for many."""
+"""A Gaussian process for thousands of observations, by inducing points."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -27,7 +27,7 @@ from bonas.surrogates.surrogate import FitInfo
 
 @dataclass(frozen=True)
 class LargeGP(GaussianProcess):
-    """A Gaussian process for thousands of rows; see `large_gp`."""
+    """Gaussian process surrogate for thousands of observations; see `large_gp`."""
 
     rows: int = 512
     fitted: int = 512
@@ -49,7 +49,10 @@ class LargeGP(GaussianProcess):
         return state, whole._replace(converged=finite & converged, finite=finite)
 
     def refresh(self, data: Dataset, state: GPState) -> tuple[GPState, FitInfo]:
-        """Condition on new data; the density is the evidence of all rows times the prior."""
+        """Condition on new data with the same hyperparameters.
+
+        `FitInfo.log_density` is the log evidence of all rows plus the log prior.
+        """
         if self._is_exact(data):
             return super().refresh(data, state)
         posterior = self._condition(state.z, data)
@@ -102,15 +105,15 @@ class LargeGP(GaussianProcess):
 def large_gp(
     model: GaussianProcess | None = None, *, rows: int = 512, fitted: int = 512
 ) -> LargeGP:
-    """Model the objective by a Gaussian process, also with thousands of observations.
+    """Model the objective by a Gaussian process that scales to thousands of observations.
 
-    Up to a capacity of `rows`, this is `model`. Above it, the values at `rows` inducing points,
-    which are observed points, stand for the function (FITC, see `gp.large`), and the
-    hyperparameters are inferred from `fitted` observations. The cost of an ask grows linearly with
-    the number of observations; the memory of a state does not depend on it, apart from the data.
+    Up to a capacity of `rows`, inference is exact and equals that of `model`. Above it, `rows`
+    observed points serve as inducing points (FITC, see `gp.large`), and the hyperparameters are
+    inferred from `fitted` observations. The cost of an ask grows linearly with the number of
+    observations; the memory of a state does not depend on it, apart from the data.
 
-    Half of the inducing points have the best values, and half are the latest others; so are the
-    fitted observations.
+    Half of the inducing points are those with the lowest values, and half are the latest of the
+    others. The observations for the hyperparameters are chosen in the same way.
 
     Args:
         model: The settings of the Gaussian process. Default: `gp()`.

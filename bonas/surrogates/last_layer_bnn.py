@@ -36,7 +36,7 @@ from bonas.traced_settings import Setting, as_setting
 
 
 class LastLayerState(NamedTuple):
-    """A network, and the regression on its last hidden layer."""
+    """State of `last_layer`: a network, and the regression on its last hidden layer."""
 
     params: Params
     regression: Any  # the state of a GP
@@ -45,7 +45,7 @@ class LastLayerState(NamedTuple):
 
 @dataclass(frozen=True)
 class LastLayer(Surrogate):
-    """Bayesian linear regression on the last hidden layer of a network; see `last_layer`."""
+    """Surrogate by Bayesian linear regression on a network's features; see `last_layer`."""
 
     widths: tuple[int, ...]
     activation: str
@@ -165,20 +165,22 @@ def last_layer(
 ) -> LastLayer:
     """Model the objective by Bayesian linear regression on a network's last hidden layer.
 
-    Snoek et al. 2015 (DNGO). The network is trained in float32. The cost of a prediction grows with
-    the width of that layer and not with the number of observations. Only the output weights are
-    uncertain, so the uncertainty is small far from the data where features are constant.
+    This is DNGO (Snoek et al. 2015). The network is trained in float32. The cost of a prediction
+    grows with the width of the last hidden layer and not with the number of observations. Only the
+    output weights are uncertain, so the uncertainty is small far from the data where features are
+    constant.
 
     Args:
         widths: Widths of the hidden layers.
-        activation: The activation function.
-        steps: Full-batch steps of Adam per fit; the learning rate follows half a cosine to zero.
-        learning_rate: The first learning rate.
+        activation: The activation function: "relu", "tanh", "sigmoid" or "identity".
+        steps: The number of full-batch Adam steps per fit; the learning rate decays to zero on a
+            cosine schedule.
+        learning_rate: The initial learning rate.
         weight_decay: The weight decay.
-        warm: Continue from the last network instead of a new start.
+        warm: Start each fit from the previous weights instead of a new initialization.
         infer: How to infer the variances of weights and noise, as in `surrogates.gp`; the paper
             integrates over them by slice sampling.
-        samples: The number of samples of the variances.
+        samples: The number of samples of these variances, unless `infer` is "map".
     """
     check_all_static(widths=widths, steps=steps, activation=activation, warm=warm)
     if len(widths) < 1:

@@ -12,11 +12,11 @@ from bonas.infer import choose
 def lazy_cond(
     due: Bool[Array, ""], work: Callable[[], Any], otherwise: Callable[[], Any]
 ) -> Any:
-    """Return work() if due, else otherwise(); both return the same shapes.
+    """Return `work()` if `due` is true, else `otherwise()`, and skip unneeded work under `vmap`.
 
     Under `vmap`, `jax.lax.cond` with a batched condition always computes both branches. This
     function computes `work` only if it is due in any lane, so parallel searches at the same step
-    compute it as rarely as a single search.
+    compute it as rarely as a single search. Both functions must return the same shapes.
     """
     return jax.lax.cond(
         _any_lane(due), lambda: choose(due, work(), otherwise()), otherwise

@@ -26,16 +26,17 @@ def linear(
 ) -> GaussianProcess:
     """Model the objective by Bayesian linear regression on features of a point.
 
-    y = w·φ(x) + noise with w ~ N(0, variance I) in closed form (Twist, Sections 3.3 and 3.4). Both
-    variances are inferred. This is `surrogates.gp` with the kernel `gp.basis(features)`.
+    The model is y = w·φ(x) + noise with w ~ N(0, variance I), whose posterior has a closed form
+    (Twist, Sections 3.3 and 3.4). The variances of weights and noise are inferred. This is
+    `surrogates.gp` with the kernel `gp.basis(features)`.
 
     Args:
         features: "linear" for φ(x) = (1, x), "quadratic" for (1, x, x²), or a traceable function of
             a point (d,).
-        noise: See `surrogates.gp`, as for the other arguments.
-        infer: See `surrogates.gp`.
-        samples: See `surrogates.gp`.
-        steps: See `surrogates.gp`.
+        noise: The noise variance, as in `surrogates.gp`.
+        infer: How the variances are inferred: "map", "slice", "hmc" or "nuts".
+        samples: The number of samples of the variances, unless `infer` is "map".
+        steps: The number of density evaluations per fit with "map".
     """
     check_static("features", features)
     if not callable(features) and features not in FEATURES:

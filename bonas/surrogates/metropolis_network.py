@@ -39,14 +39,17 @@ def sample_metropolis(
     Args:
         key: A random key.
         bnn: The network and its priors.
-        data: The data.
-        chains: Where the chains start.
-        resumed: Whether the chains have run before: then discard `burn` draws, else `first_burn`.
-        samples: Draws per chain.
-        burn: Draws to discard if resumed.
-        first_burn: Draws to discard if not.
-        thin: Steps per draw.
+        data: The observed values.
+        chains: The states from which the chains start, leaves (chains, ...).
+        resumed: Whether the chains continue earlier ones.
+        samples: The number of draws per chain.
+        burn: The number of draws to discard if the chains are resumed.
+        first_burn: The number of draws to discard if they are new.
+        thin: The number of random-walk steps per draw.
         output: "sampled", or "integrated" to integrate the output layer out.
+
+    Returns:
+        The networks, the final states of the chains, and diagnostics; leaves (chains, ...).
     """
     parts = SAMPLED_PARTS[output]
 

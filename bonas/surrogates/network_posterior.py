@@ -25,14 +25,15 @@ Samples = Float[Array, "n m"]
 
 
 class Predictive:
-    """Predictions of s drawn networks at inputs x (m, inputs).
+    """Interface to the predictions of s networks drawn from a posterior, at inputs x (m, k).
 
-    `learned` is the result of `learn` and `update`. Predictions are moments of the mixture of all
-    networks: if each network were a hyperparameter sample, its prediction would have no spread.
+    The argument `draws` holds the networks, and `learned` the result of `learn` or `update`.
+    Predictions are moments of the mixture of all networks. (If each network were treated as a
+    hyperparameter sample, its prediction would have no spread.)
     """
 
     def learn(self, draws: Any, data: Dataset) -> Any:
-        """Compute what predictions need from the data to which the networks were fitted."""
+        """Precompute what predictions need from the data to which the networks were fitted."""
         raise NotImplementedError
 
     def update(self, draws: Any, learned: Any, data: Dataset) -> Any:

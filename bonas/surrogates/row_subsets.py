@@ -1,4 +1,4 @@
-"""Choose some rows of many: the best and the latest others."""
+"""Select a subset of the rows of a data set: those with the best values and the latest others."""
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +8,12 @@ from bonas.data import Dataset
 
 
 def select_rows(data: Dataset, rows: int) -> Dataset:
-    """Return the rows with the `rows // 2` lowest values and the latest others, in their order.
+    """Select the rows with the lowest values and the latest of the others, keeping their order.
 
-    Data with at most `rows` rows are unchanged.
+    Args:
+        data: The data.
+        rows: The number of rows to select, of which `rows // 2` have the lowest values. Data with
+            at most this many rows are returned unchanged.
     """
     n = len(data.x)
     if n <= rows:
@@ -23,9 +26,9 @@ def select_rows(data: Dataset, rows: int) -> Dataset:
 
 
 def choose_rows(data: Dataset, rows: int) -> Int[Array, " rows"]:
-    """Return the positions of the `rows // 2` best rows and the latest others, in their order.
+    """Return the positions of the rows that `select_rows` selects.
 
-    If too few rows are observed, the first of the others are added.
+    If fewer than `rows` rows are observed, the first unobserved rows fill the rest.
     """
     n = len(data.x)
     observed = data.mask[:, 0]

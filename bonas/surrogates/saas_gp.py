@@ -21,7 +21,7 @@ from bonas.surrogates.surrogate import FitInfo, PosteriorSurrogate, replicate
 
 
 class SAASState(NamedTuple):
-    """Hyperparameter samples and the posteriors given them."""
+    """State of `saas`: hyperparameter samples and the posterior given each."""
 
     z: Any  # (s, ...) unconstrained hyperparameters
     posterior: Posterior  # (s, ...)
@@ -31,7 +31,7 @@ class SAASState(NamedTuple):
 
 @dataclass(frozen=True)
 class SAAS(PosteriorSurrogate):
-    """A Gaussian process with a sparse prior over columns; see `saas`."""
+    """Gaussian process surrogate with a sparse prior over columns; see `saas`."""
 
     kernel: Kernel
     noise: Noise = priors.log_normal_noise
@@ -129,19 +129,20 @@ def saas(
 ) -> SAAS:
     """Model the objective by a Matérn 5/2 GP with a sparse prior over columns, sampled by NUTS.
 
-    Eriksson & Jankowiak 2021, who keep 16 of 256 draws after 512 draws of burn-in at every ask.
-    Options of a Choice have no order; conditional parameters are not supported.
+    This is the SAAS prior of Eriksson & Jankowiak 2021, who keep 16 of 256 draws after 512 draws of
+    burn-in at every ask. The options of a Choice are unordered; conditional parameters are not
+    supported.
 
     `FitInfo.log_density` is the mean log evidence over the draws, because the log density of the
     hyperparameters varies between draws by about the number of columns.
 
     Args:
         alpha: The scale of the half-Cauchy prior of the global shrinkage, as in `gp.saas`.
-        noise: See `surrogates.gp`.
-        samples: Draws to keep, over which acquisitions are averaged.
+        noise: The noise variance, as in `surrogates.gp`.
+        samples: The number of draws to keep, over which acquisitions are averaged.
         thin: Keep one in `thin` draws.
-        burn: Draws to discard first. A chain starts where the last one ended.
-        depth: A trajectory has at most 2^depth leapfrog steps.
+        burn: The number of draws to discard first. A chain starts where the last one ended.
+        depth: The maximum tree depth of NUTS; a trajectory has at most 2^depth leapfrog steps.
         every: Run a chain at every `every`-th fit, and before that at intervals that double from 1;
             other fits condition the draws on the new data. A few new values change the
             hyperparameters less the more data there are.

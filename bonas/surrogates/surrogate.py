@@ -56,19 +56,40 @@ class Surrogate:
         return False
 
     def init(self, capacity: int, d: int, p: int) -> Any:
-        """Return the state before any data, for `capacity` rows of d columns and p outputs."""
+        """Return the initial state, without data.
+
+        Args:
+            capacity: The number of rows of the data.
+            d: The number of columns of a point.
+            p: The number of outputs.
+        """
         raise NotImplementedError
 
     def fit(self, key: PRNGKeyArray, data: Dataset, state: Any) -> tuple[Any, FitInfo]:
-        """Fit the parameters to the data, starting from those in the state."""
+        """Fit the parameters to the data, starting from those in the state.
+
+        Args:
+            key: A random key.
+            data: The observations. Masked rows must have no effect.
+            state: The state of the last fit, or the initial one.
+
+        Returns:
+            A state of the same structure and shapes, and diagnostics.
+        """
         raise NotImplementedError
 
     def update(self, data: Dataset, state: Any) -> Any:
-        """Condition on other data, such as assumed values, with the same parameters."""
+        """Return the state conditioned on other data with the same parameters.
+
+        Searches use it for data that include assumed values at pending points.
+        """
         raise NotImplementedError
 
     def predict(self, state: Any, x: Points) -> Prediction:
-        """Return mean (s, m) and standard deviation (s, m) for s hyperparameter samples."""
+        """Return the posterior mean and standard deviation of the latent values at points.
+
+        Both have shape (s, m), for s hyperparameter samples and m points.
+        """
         raise NotImplementedError
 
     def noise_variance(self, state: Any) -> Float[Array, " s"]:
@@ -88,19 +109,26 @@ class Surrogate:
         raise NotImplementedError
 
     def adapt(self, space: Space) -> "Surrogate":
-        """Return the surrogate for a space, such as with a kernel for its unordered options.
+        """Return the surrogate configured for a space; by default, unchanged.
 
-        Searches call this once. Implement it by `dataclasses.replace`, which keeps subclasses.
+        A Gaussian process, for example, adapts its kernel to unordered options. Searches call this
+        once, when they are made. Implement it with `dataclasses.replace`, which keeps subclasses.
         """
         return self
 
     def refresh(self, data: Dataset, state: Any) -> tuple[Any, FitInfo]:
-        """Condition on new data and report as `fit` does, with the same parameters."""
+        """Condition on new data with the same parameters, and return diagnostics as `fit` does.
+
+        It is required if `has_evidence` is true.
+        """
         raise NotImplementedError
 
 
 class PosteriorSurrogate(Surrogate):
-    """A surrogate whose state has a field `posterior` (s, ...) of s hyperparameter samples."""
+    """Base class of surrogates whose state has a field `posterior`.
+
+    The posterior is that of a Gaussian process, with a leading axis of s hyperparameter samples.
+    """
 
     uses_known_noise = True
 
@@ -122,7 +150,7 @@ class PosteriorSurrogate(Surrogate):
 
 
 def replicate(tree: Any, n: int) -> Any:
-    """Repeat every leaf n times along a new first axis."""
+    """Repeat every leaf of a pytree n times along a new first axis."""
     return jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, (n, *jnp.shape(leaf))), tree
     )

@@ -40,7 +40,7 @@ class NetworkDraws(NamedTuple):
 
 
 class VariationalState(NamedTuple):
-    """Trained variational posteriors, and networks drawn from them."""
+    """State of `variational_network`: variational posteriors, and networks drawn from them."""
 
     # (members, k) means, log deviations and log noise: `vi_train.unpack`
     vectors: Array
@@ -70,7 +70,7 @@ class VariationalNetworks(FunctionMixture):
 
 @dataclass(frozen=True)
 class VariationalNetwork(DrawnNetworks):
-    """Mean-field Bayesian networks; see `variational_network`."""
+    """Surrogate by mean-field Bayesian networks; see `variational_network`."""
 
     widths: tuple[int, ...]
     activation: str
@@ -200,21 +200,21 @@ def variational_network(
 
     Args:
         widths: Widths of the hidden layers.
-        activation: The activation function.
+        activation: The activation function: "relu", "tanh", "sigmoid" or "identity".
         members: Number of variational posteriors from different starts, which are mixed. A single
             one covers one mode and underestimates the uncertainty far from the data, where several
             differ (Wilson & Izmailov 2020).
-        draws: The total number of networks drawn.
-        steps: Full-batch steps of Adam in the first fit.
-        refit_steps: Steps in later fits, which continue from the last.
+        draws: The total number of networks drawn, a multiple of `members`.
+        steps: The number of full-batch Adam steps in the first fit.
+        refit_steps: The number of steps in later fits, which continue from the previous one.
         learning_rate: The learning rate.
-        samples: Draws per step and row (local reparameterization, eqs. 2.10–2.12).
+        samples: The number of draws per step and row (local reparameterization, eqs. 2.10–2.12).
         repeats: Weight of the likelihood. With many more weights than values the bound is highest
             if every weight has its prior and the noise explains all values (Hutchinson's
             under-fitting), so a "colder" posterior is needed.
         prior_variance: The mode of the inverse-gamma prior of each layer's variance (eq. 2.14).
-        floor: Standard deviation added to the spread of the networks, in standard deviations of
-            the values.
+        floor: A standard deviation that is combined with the spread of the networks (the variances
+            add), in units of the standardized values.
     """
     check_all_static(widths=widths, members=members, draws=draws, steps=steps)
     check_all_static(refit_steps=refit_steps, samples=samples)
