@@ -75,7 +75,7 @@ class _Scores(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CurveSearch(Search):
-    """Bayesian optimization on learning curves, made by `bonas.curve_search`."""
+    """Bayesian optimization on learning curves; see `bonas.curve_search`."""
 
     space: Space
     steps: tuple[int, ...]
@@ -106,7 +106,7 @@ class CurveSearch(Search):
     def ask(
         self, key: PRNGKeyArray, state: CurveState
     ) -> tuple[Float[Array, "q d"], CurveState, AskInfo]:
-        """Return networks to advance by one checkpoint each."""
+        """Return networks (q, d) to train to their next checkpoint, the new state and a report."""
         pool_key, score_key = jax.random.split(key)
         pool = find_candidates(
             pool_key,
@@ -258,28 +258,29 @@ def curve_search(
     experiments/beyond/curve_defaults.py on synthetic power-law curves.
 
     Args:
-        space: The networks.
-        steps: Training steps up to each checkpoint, increasing.
-        model: Model of the curves: `curves.autoregressive()` (default; with Hutchinson's GPAR in
+        space: The space of networks to search.
+        steps: The number of training steps up to each checkpoint, increasing.
+        model: A model of the curves: `curves.autoregressive()` (default; with Hutchinson's GPAR in
             the published variant), `curves.freeze_thaw()` or `curves.power_law()`.
-        acquisition: "ei", "pi" or, in the published variant only, "ucb", of the final value against
-            the best final value.
+        acquisition: "ei", "pi" or, in the published variant only, "ucb": the acquisition of the
+            final value of a network, compared with the best final value so far.
         variant: The score that is maximized over networks. "published": the acquisition itself,
             regardless of the training cost (Hutchinson, Algorithm 2); it starts many networks and
             completes few. "rate": the acquisition per training step to the end, so that promising
             networks are completed first. "checkpoint": the highest acquisition per training step if
             training can stop at a later checkpoint (`curve_scores.checkpoint_score`).
-        initial: Networks of the initial design, a shifted Sobol sequence (default: 8, or 5 if all
-            are trained to the end).
+        initial: The number of networks in the initial design, a shifted Sobol sequence. Default: 8,
+            or 5 with thinning=1.
         thinning: At each checkpoint of the initial design, the best one in `thinning` networks
-            continues, until one is complete (default: 2; 1 for "published"). 1 trains all to the
+            continues, until one is complete. Default: 2; 1 for "published", which trains all to the
             end.
-        batch: Networks per ask.
-        draws: Drawn curves per ask (default: 256; 50 for "published"). 10 or 3 is Hutchinson's
-            under-sampling.
+        batch: The number of networks per ask.
+        draws: The number of curves drawn per ask. Default: 256; 50 for "published". 10 or 3 is
+            Hutchinson's under-sampling.
         disjoint: In the published variant, give each network of a batch its own draws, as Algorithm
             2 does; the authors' code uses one set of 50.
-        candidates: Random new networks per ask. A space of up to 512 points is searched entirely.
+        candidates: The number of random new networks to compare per ask. In a space of up to 512
+            points, all points are compared.
     """
     check_space(space)
     steps = check_steps(steps)

@@ -41,16 +41,17 @@ def find_candidates(
     *,
     number: int,
 ) -> Candidates:
-    """Return all points of a small space; for a large one, a selection of its points.
+    """Return the networks that an ask can choose from.
 
-    The selection consists of the started networks, the initial design and random points.
+    In a small space they are all points; in a large one, the started networks, the initial design
+    and random points.
 
     Args:
-        key: Random key.
+        key: A random key.
         space: The search space of networks.
         record: The networks started so far.
-        design: Networks of the initial design.
-        number: Number of random points to add in a large space.
+        design: The networks of the initial design.
+        number: The number of random points to add in a large space.
     """
     small = is_small(space)
     data = record.data
@@ -127,7 +128,7 @@ def planned_priority(
 
 
 def model_inputs(space: Space, x: Float[Array, "m d"]) -> Float[Array, "m columns"]:
-    """Convert rows to inputs of curve models, with one-hot options at distance 1."""
+    """Convert rows to inputs of curve models, with one-hot options at distance 1 of each other."""
     columns = []
     for i, options in enumerate(space.categories):
         if options:

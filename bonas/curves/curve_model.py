@@ -22,7 +22,7 @@ class PartialCurves(NamedTuple):
 
 
 class CurveModel:
-    """A model of learning curves: values of networks at c checkpoints of training.
+    """Base class of models of learning curves: values of networks at c checkpoints of training.
 
     A curve model is a frozen dataclass: its settings are fields and its behavior is methods. It is
     static, equal and hashable by value, and may be passed to any jitted function; subclasses are
@@ -39,12 +39,12 @@ class CurveModel:
         d: int,
         times: Float[Array, " c"],
     ) -> Any:
-        """Return a state of the right shape before any data.
+        """Return the initial state, without data.
 
         Args:
-            capacity: Number of rows of the data.
-            d: Number of columns of x.
-            times: Share of the whole training at each checkpoint.
+            capacity: The number of rows of the data, one per network.
+            d: The number of columns of x.
+            times: The share of the whole training at each checkpoint, from 0 to 1.
         """
         raise NotImplementedError
 
@@ -54,7 +54,16 @@ class CurveModel:
         data: Dataset,
         state: Any,
     ) -> tuple[Any, FitInfo]:
-        """Fit the model to curves (n, c), starting from the last state."""
+        """Fit the model to curves, starting from the last state.
+
+        Args:
+            key: A random key.
+            data: Networks x (n, d) and their curves y (n, c), masked where not observed.
+            state: The state of the last fit, or the initial one.
+
+        Returns:
+            The fitted state and diagnostics.
+        """
         raise NotImplementedError
 
     def sample(
@@ -67,7 +76,13 @@ class CurveModel:
     ) -> Float[Array, "k m c"]:
         """Draw k continuations of the curves of m networks, jointly and without noise.
 
-        The observed beginnings must have been among the data of the last fit.
+        Args:
+            key: A random key.
+            state: The fitted state.
+            x: The networks.
+            observed: The observed beginnings of their curves, which must have been among the data
+                of the last fit.
+            k: The number of draws.
         """
         raise NotImplementedError
 
@@ -83,11 +98,12 @@ def fit_parameters(
     """Maximize a posterior density over parameters, starting from the last ones.
 
     Args:
-        key: Random key.
-        posterior_of: Function (data, *rest) -> the posterior of the parameters.
+        key: A random key.
+        posterior_of: A function of the data and `rest` that returns the posterior of the
+            parameters.
         data: Learning curves, or values derived from them.
-        last: Unconstrained parameters of the last fit.
-        steps: Number of evaluations of the density.
+        last: The unconstrained parameters of the last fit.
+        steps: The number of density evaluations.
         *rest: Further arguments of `posterior_of`.
 
     Returns:
@@ -124,7 +140,14 @@ def has_gap(mask: Bool[Array, "n p"]) -> Bool[Array, " n"]:
 
 
 def check_no_gaps(mask: Bool[Array, "n p"], advice: str) -> None:
-    """Raise a ValueError if a row has a gap; the message ends with advice. Not under `jit`."""
+    """Raise a ValueError if an output is observed without the previous one.
+
+    Under `jit` nothing is checked.
+
+    Args:
+        mask: The observed outputs of each row.
+        advice: The end of the message.
+    """
     if isinstance(mask, jax.core.Tracer):
         return
     bad = np.asarray(has_gap(mask))

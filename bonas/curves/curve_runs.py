@@ -42,7 +42,7 @@ _NETWORKS = 128
 
 
 class CurveHistory(NamedTuple):
-    """History of a run: one row each time a network is trained to its next checkpoint.
+    """History of `run_curves`, with a row for every time a network reached its next checkpoint.
 
     Rows after the end repeat `spent` and `best`, with step −1 and y NaN, and have an empty report.
     """
@@ -110,20 +110,20 @@ def run_curves(
     networks: int | None = None,
     direction: Direction = "minimize",
 ) -> CurveHistory:
-    """Run a search that spends at most `budget` training steps; a pure, jittable function.
+    """Run a search on learning curves within a budget of training steps.
 
-    The run ends with the first advance that exceeds the budget, or when no network is left.
+    Pure and jittable. The run ends before it exceeds the budget, or when no network is left.
 
     Args:
         search: Made by `curve_search`, `full_training`, `successive_halving`, `hyperband` or
             `top_k`, with the same steps.
-        objective: Traceable function (key, x (d,), step ()) -> value at that checkpoint; NaN if
-            training has diverged. A network has the same key at all its checkpoints.
-        steps: Training steps up to each checkpoint, increasing.
-        key: Random key.
-        budget: Total number of training steps.
-        networks: Largest number of networks to start (default: 128, or twice the number that the
-            budget trains to the end if that is more; at most the size of the space). If it
+        objective: Traceable function (key, x (d,), step ()) -> value at checkpoint `step`, counted
+            from 0; NaN if training has diverged. A network has one key for all its checkpoints.
+        steps: The number of training steps up to each checkpoint, increasing.
+        key: A random key.
+        budget: The total number of training steps.
+        networks: The largest number of networks to start. Default: 128, or twice the number that
+            the budget trains to the end if that is more; at most the size of the space. If it
             limits the run, `CurveHistory.capacity_reached` is true.
         direction: "minimize" or "maximize". The history has the objective's own values; internally,
             searches minimize.
@@ -265,9 +265,9 @@ def run_curves_many(
     networks: int | None = None,
     direction: Direction = "minimize",
 ) -> CurveHistory:
-    """Run a search once per key in sequence, compiled once; leaves (len(keys), ...).
+    """Run a search once per key (k,), in sequence and compiled once; leaves are (k, ...).
 
-    See `run_curves` for the arguments.
+    See `run_curves` for the other arguments.
     """
     if keys.ndim != 1 or not keys.size:
         raise ValueError(

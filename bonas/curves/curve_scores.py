@@ -1,4 +1,4 @@
-"""Scores for advancing a network in a search on learning curves, from drawn curves."""
+"""Scores of networks to train further in a search on learning curves, from drawn curves."""
 
 from collections.abc import Callable
 
@@ -37,9 +37,14 @@ def final_score(
     draws: Float[Array, "k m c"],
     best: Float[Array, ""],
 ) -> Float[Array, " m"]:
-    """Return an acquisition of the final value, from the moments of drawn curves.
+    """Return the acquisition of the final value, from the moments of drawn curves.
 
     Hutchinson, Algorithm 2.
+
+    Args:
+        acquisition: A function of mean (s, m), std (s, m) and best ().
+        draws: Drawn curves.
+        best: The lowest final value so far.
     """
     final = draws[:, :, -1]
     return acquisition(final.mean(axis=0)[None, :], final.std(axis=0)[None, :], best)
@@ -55,11 +60,11 @@ def rate_score(
     """Return the log of the acquisition per remaining training step.
 
     Args:
-        log_acquisition: Logarithm of an acquisition.
+        log_acquisition: The logarithm of an acquisition, as a function of mean, std and best.
         draws: Drawn curves.
-        best: The lowest final value.
-        reached: Number of checkpoints that each network has passed.
-        steps: Training steps up to each checkpoint.
+        best: The lowest final value so far.
+        reached: The number of checkpoints that each network has passed.
+        steps: The number of training steps up to each checkpoint.
     """
     left = _steps_left(reached, steps)[:, -1]
     return final_score(log_acquisition, draws, best) - jnp.log(left)

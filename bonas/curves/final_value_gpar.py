@@ -25,7 +25,7 @@ _BURN = 2
 
 
 class GPARState(NamedTuple):
-    """Hyperparameter samples, and the conditioned model for each."""
+    """State of `gpar_surrogate`: hyperparameter samples, and the conditioned model for each."""
 
     z: Any  # (s, ...) unconstrained hyperparameters
     scale: Array  # widths of slice sampling
@@ -34,7 +34,7 @@ class GPARState(NamedTuple):
 
 @dataclass(frozen=True)
 class GPARSurrogate(Surrogate):
-    """A surrogate of the last output of a GPAR, made by `curves.gpar_surrogate`."""
+    """Surrogate of the last output of a GPAR; see `curves.gpar_surrogate`."""
 
     model: GPAR
     noise: Noise | None
@@ -218,20 +218,21 @@ def gpar_surrogate(
     steps: int = 10,
     draws: int = 64,
 ) -> GPARSurrogate:
-    """Create a surrogate of the final value of learning curves.
+    """Model the final value of learning curves by the last output of a GPAR.
 
-    It predicts the last of the p outputs of a GPAR at new points. It also learns from unfinished
-    curves, but no output may be observed without the previous ones unless the model imputes. With
-    p = 1 it is a Gaussian process with a squared-exponential kernel. Columns are treated as
-    numbers: a Choice of more than two options is an error, and an inactive column is 0.
+    The surrogate also learns from unfinished curves, but no output may be observed without the
+    previous ones unless the model imputes. With a single output and the default model it is a
+    Gaussian process with a squared-exponential kernel. Columns are treated as numbers: a Choice of
+    more than two options is an error, and an inactive column is 0.
 
     Args:
-        model: Made by `curves.gpar` (default: Hutchinson's); the layers are fitted jointly.
-        noise: Prior of the noise variances.
+        model: A GPAR made by `curves.gpar`, whose layers are fitted jointly. Default:
+            `curves.gpar()`, Hutchinson's choice.
+        noise: The prior of the noise variances. Default: that of `GPAR.prior`.
         infer: "map" (the most probable hyperparameters) or "slice" (slice sampling).
-        samples: Hyperparameter samples, with "slice".
-        steps: Evaluations of the density per fit from the last optimum, with "map".
-        draws: Drawn curves over which predictions and covariances are averaged; even.
+        samples: The number of hyperparameter samples with "slice".
+        steps: The number of density evaluations per fit with "map", starting from the last optimum.
+        draws: The number of drawn curves over which predictions and covariances are averaged; even.
     """
     if infer not in _METHODS:
         raise ValueError(f"infer must be one of {', '.join(_METHODS)}; got {infer!r}")

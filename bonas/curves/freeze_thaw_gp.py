@@ -26,7 +26,7 @@ _LEAST_NOISE = 1e-8
 
 
 class FreezeThawState(NamedTuple):
-    """Parameters, and the posterior of the asymptotes."""
+    """State of a freeze-thaw model: parameters, and the posterior of the asymptotes."""
 
     z: Any  # unconstrained parameters
     params: Any  # constrained parameters
@@ -46,7 +46,7 @@ class CurveSummary(NamedTuple):
 
 @dataclass(frozen=True)
 class FreezeThaw(CurveModel):
-    """A freeze-thaw model of learning curves, made by `curves.freeze_thaw`."""
+    """Freeze-thaw model of learning curves; see `curves.freeze_thaw`."""
 
     kernel: Kernel
     steps: int
@@ -165,16 +165,18 @@ class FreezeThaw(CurveModel):
 
 
 def freeze_thaw(kernel: Kernel | None = None, *, steps: int = 10) -> FreezeThaw:
-    """Model learning curves as y(x, t) = f(x) + m(t) + a decay of each network + noise.
+    """Model learning curves as decays toward asymptotes that follow a Gaussian process.
 
-    The asymptotes f are a Gaussian process, the decays have the covariance `decay_covariance`, and
-    m(t), one number per checkpoint, is common to all networks; it is an addition to the paper.
-    Given f the curves are independent, so each reduces exactly to one observation of its
-    asymptote, and the model costs as much as a GP with one point per network.
+    The model is y(x, t) = f(x) + m(t) + decay(t) + noise (Swersky, Snoek & Adams 2014). The
+    asymptotes f are a Gaussian process, the decay of each network has the covariance
+    `decay_covariance`, and m(t), one number per checkpoint, is common to all networks; it is an
+    addition to the paper. Given f the curves are independent, so each reduces exactly to one
+    observation of its asymptote, and the model costs as much as a Gaussian process with one point
+    per network.
 
     Args:
-        kernel: Kernel of the asymptotes (default: Matérn 5/2).
-        steps: Evaluations of the posterior density per fit, starting from the last optimum.
+        kernel: The kernel of the asymptotes. Default: Matérn 5/2.
+        steps: The number of density evaluations per fit, starting from the last optimum.
     """
     return FreezeThaw(kernel or gp.matern52(), steps)
 

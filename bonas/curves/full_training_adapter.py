@@ -24,7 +24,7 @@ class FullTrainingState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FullTraining(Search):
-    """A search that trains every network to the end, made by `curves.full_training`."""
+    """Search that trains every network to the end; see `curves.full_training`."""
 
     space: Space
     steps: tuple[int, ...]
@@ -75,7 +75,7 @@ class FullTraining(Search):
     ) -> FullTrainingState:
         """Record a checkpoint of a network.
 
-        The search is told the value of the last checkpoint, or that the network failed.
+        The underlying search receives only the value of the last checkpoint, or a failure.
         """
         c = len(self.steps)
         gap = jnp.abs(state.x - observation.x[None, :]).max(axis=1)
@@ -120,13 +120,13 @@ def full_training(
 ) -> FullTraining:
     """Adapt any search to learning curves by training every network to the end.
 
-    The search proposes a new network whenever one is complete, and receives its final value, or a
-    failed observation.
+    The search proposes a new network whenever one is complete. It receives the final value of a
+    complete network, or a failed observation if training diverged.
 
     Args:
         search: A search that asks for one network at a time.
-        steps: Training steps up to each checkpoint.
-        batch: Number of networks in training at the same time.
+        steps: The number of training steps up to each checkpoint, increasing.
+        batch: The number of networks in training at the same time.
     """
     if batch < 1 or batch > search.space.size:
         raise ValueError(

@@ -18,12 +18,19 @@ def last_covariance(
     *,
     draws: int = 64,
 ) -> Float[Array, "m k"]:
-    """Return the covariance of the latent last output between the points x and `at`.
+    """Return the covariance of the latent last output between two sets of points.
 
     It is exact for a single output. Otherwise the previous outputs are drawn jointly at all points,
     with the same draws in every call; given them, the last output is a Gaussian process. Equal
     points are one network with one curve. The resulting correlations are combined with the standard
     deviations of `model.predict`. The cost is one factorization of m + k points per draw.
+
+    Args:
+        model: The GPAR.
+        posterior: The GPAR given data.
+        x: The first set of points.
+        at: The second set of points.
+        draws: The number of drawn curves; even.
     """
     p = len(posterior.noise)
     last = jax.tree.map(lambda leaf: leaf[-1], posterior.layers)

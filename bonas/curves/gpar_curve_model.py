@@ -17,7 +17,7 @@ _PRIOR_SLOPE = 0.9
 
 
 class AutoregressiveState(NamedTuple):
-    """Parameters, and the conditioned model."""
+    """State of an autoregressive curve model: parameters, and the conditioned GPAR."""
 
     z: Any  # unconstrained parameters
     posterior: GPARPosterior
@@ -25,7 +25,7 @@ class AutoregressiveState(NamedTuple):
 
 @dataclass(frozen=True)
 class Autoregressive(CurveModel):
-    """A GPAR fitted jointly over all layers, made by `curves.autoregressive`."""
+    """Curve model by a GPAR fitted jointly over all layers; see `curves.autoregressive`."""
 
     model: GPAR
     steps: int
@@ -92,14 +92,14 @@ class Autoregressive(CurveModel):
 
 
 def autoregressive(model: GPAR | None = None, *, steps: int = 10) -> Autoregressive:
-    """Model learning curves by an autoregressive Gaussian process.
+    """Model learning curves by an autoregressive Gaussian process (GPAR).
 
     The model uses the order of the checkpoints, not their times.
 
     Args:
-        model: A GPAR. The default has a Matérn 5/2 kernel of the inputs, is linear in the
-            previous output, with a prior slope of 0.9 (`prior_slope`), and ties the length scales
-            of its layers. Hutchinson's choice is `curves.gpar()`.
-        steps: Evaluations of the posterior density per fit, starting from the last optimum.
+        model: A GPAR made by `curves.gpar`. The default has a Matérn 5/2 kernel of the inputs, is
+            linear in the previous output with a prior slope of 0.9 (`prior_slope`), and ties the
+            length scales of its layers. Hutchinson's choice is `curves.gpar()`.
+        steps: The number of density evaluations per fit, starting from the last optimum.
     """
     return Autoregressive(model or gpar(matern=True, prior_slope=_PRIOR_SLOPE), steps)

@@ -36,7 +36,10 @@ def scale_start(
     x: ArrayLike,
     observed: PartialCurves | None,
 ) -> CurveStart:
-    """Check and scale the observed parts of curves; under `jit`, NaN for a curve with a gap."""
+    """Check the observed parts of curves and convert them to the model's units.
+
+    A curve with a gap raises a ValueError; under `jit` its values become NaN instead.
+    """
     points = jnp.asarray(x)
     p = len(posterior.noise)
     d = posterior.layers.data.x.shape[2] - p
@@ -96,12 +99,13 @@ def scan_layers(
     """Draw all outputs in order, each given the previous ones.
 
     Args:
-        layers: Leaves (p, ...).
-        step: Function (layer, outputs) -> the output of this layer, and a result to collect.
+        layers: All layers, leaves (p, ...).
+        step: A function of a layer and the outputs so far that returns the output of this layer,
+            and a result to collect.
         like: Zeros of the shape of the outputs.
 
     Returns:
-        The outputs as inputs of later layers, and the results, leaves (p, ...).
+        The outputs as inputs of later layers, and the collected results, leaves (p, ...).
     """
 
     def draw(outputs: Outputs, layer: Layer) -> tuple[Outputs, Any]:
@@ -128,7 +132,7 @@ def layer_moments(
     """Return conditional moments (k, m, p) of each output along k drawn curves.
 
     Args:
-        model: The GPAR.
+        model: The settings of the GPAR.
         posterior: The GPAR given data.
         start: The points, with observed outputs as inputs of later layers.
         normal: Standard normal numbers (k, 1 or m, p) that determine the draws.
@@ -158,7 +162,7 @@ def layer_moments(
 
 
 class LayerDraws(NamedTuple):
-    """Draws through all layers."""
+    """Draws of all outputs of a GPAR."""
 
     outputs: Array  # (k, m, p) inputs of later layers, noise included
     latent: Array  # (k, m, p) without noise
@@ -176,6 +180,11 @@ def draw_curves(
     """Draw k curves jointly over the points, with one factorization per layer and draw.
 
     Args:
+        key: A random key.
+        model: The settings of the GPAR.
+        posterior: The GPAR given data.
+        start: The points, with observed outputs as inputs of later layers.
+        k: The number of draws.
         first: For points without observations, the position of the first point that is equal to
             each. Equal points have one curve.
     """

@@ -1,4 +1,7 @@
-"""Fit a GPAR layer by layer, as Hutchinson's code does; `GPAR.hyperposterior` is the joint fit."""
+"""Fit a GPAR layer by layer, as in Hutchinson's code, and score held-out curves.
+
+`GPAR.hyperposterior` gives the joint fit of all layers.
+"""
 
 from typing import Any
 
@@ -21,19 +24,19 @@ def fit_layers(
     steps: int = 50,
     noise: Noise | None = None,
 ) -> Tree:
-    """Maximize the evidence of one layer at a time, with earlier layers fixed.
+    """Fit the parameters of a GPAR one layer at a time, with earlier layers fixed.
 
     Tied length scales are fitted by the first layer only. If they are not tied and layers do not
     take fitted means as inputs (`replace`, `impute`), the joint posterior is a product over layers,
     and the result equals a joint fit.
 
     Args:
-        key: Random key.
+        key: A random key.
         model: The GPAR.
         data: Learning curves.
-        start: Unconstrained parameters to start from (default: `infer.Target.start`).
-        steps: Evaluations of the density per layer.
-        noise: Prior of the noise variances.
+        start: The unconstrained parameters to start from. Default: `infer.Target.start`.
+        steps: The number of density evaluations per layer.
+        noise: The prior of the noise variances. Default: that of `GPAR.prior`.
 
     Returns:
         The maximum a posteriori parameters, constrained.
@@ -76,9 +79,9 @@ def log_predictive(
 
     Args:
         model: The GPAR.
-        params: S hyperparameter samples, leaves (s, ...), over which densities are averaged.
+        params: Hyperparameter samples, leaves (s, ...), over which densities are averaged.
         data: Learning curves to condition on.
-        x: Points of the held-out curves.
+        x: The points of the held-out curves.
         y: The held-out curves.
     """
 

@@ -171,8 +171,8 @@ def layer_data(
     """Return kernel parameters, data and noise of every layer, leaves (p, ...).
 
     Args:
-        settings: The GPAR.
-        params: Parameters of all layers, as drawn from `GPAR.prior`.
+        settings: The settings of the GPAR.
+        params: The parameters of all layers, as drawn from `GPAR.prior`.
         data: Curves in the model's units (`gpar_scales.scale_outputs`).
 
     Returns:

@@ -37,7 +37,7 @@ from bonas.infer import Target, target
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class GPAR(LayerSettings):
-    """An autoregressive Gaussian process, made by `curves.gpar`."""
+    """Autoregressive Gaussian process of several outputs; see `curves.gpar`."""
 
     def check(self, data: Dataset) -> None:
         """Raise a ValueError if a curve has gaps, unless `impute` is set."""
@@ -50,7 +50,13 @@ class GPAR(LayerSettings):
         p: int,
         noise: Noise | None = None,
     ) -> Params:
-        """Return the prior {"kernel": …, "noise": (p,)} for d inputs and p outputs."""
+        """Return the prior of the parameters of all layers, a dict with "kernel" and "noise".
+
+        Args:
+            d: The number of inputs.
+            p: The number of outputs.
+            noise: The prior of each noise variance. Default: log-normal.
+        """
         layer = self.kernel(p).prior(d + p)
         kernel = {name: part.expand((p, *part.shape())) for name, part in layer.items()}
         if self.tied:
@@ -89,9 +95,9 @@ class GPAR(LayerSettings):
 
         Args:
             posterior: The model given data.
-            x: Points.
-            observed: The observed beginnings of the curves at these points.
-            draws: Number of drawn curves; even, because they come in pairs of opposite signs.
+            x: The points.
+            observed: The observed beginnings of the curves at these points, if there are any.
+            draws: The number of drawn curves; even, because they come in pairs of opposite signs.
         """
         check_draws(draws)
         p = len(posterior.noise)
@@ -116,6 +122,13 @@ class GPAR(LayerSettings):
 
         Later layers take the draws with noise as inputs, or without noise if `replace` is set,
         which also removes it from the data.
+
+        Args:
+            key: A random key.
+            posterior: The model given data.
+            x: The points.
+            k: The number of draws.
+            observed: The observed beginnings of the curves at these points, if there are any.
         """
         start = scale_start(posterior, x, observed)
         start = start._replace(y=observed_inputs(self, posterior, start))
@@ -158,7 +171,7 @@ def gpar(
     prior_slope: float = 0.0,
     matern: bool = False,
 ) -> GPAR:
-    """Make an autoregressive Gaussian process of several outputs.
+    """Make an autoregressive Gaussian process of several outputs (GPAR).
 
     The defaults are Hutchinson's choice for learning curves. Every layer has a squared-exponential
     kernel of the inputs, plus the terms that are enabled. An output observed without the previous
@@ -166,18 +179,20 @@ def gpar(
     and the predictions are NaN instead.
 
     Args:
-        linear_inputs: Add a linear function of the inputs.
-        linear: Add a linear function of the previous outputs.
-        nonlinear: Add a squared exponential of the previous outputs.
-        markov: Number of previous outputs in each layer; None for all, 0 for independent outputs.
-        tied: Share the length scales of the inputs between layers.
-        replace: Use the fitted means of previous layers as inputs instead of their data.
-        impute: Fill in missing outputs with fitted means.
-        prior_slope: Prior mean of the slope of an output in the previous one, in units of standard
-            deviations over all curves, including those that stopped early. With 0, the published
-            model, an early checkpoint is uninformative until some curves have continued. It
-            requires markov=1.
-        matern: Use a Matérn 5/2 kernel of the inputs instead of the squared exponential.
+        linear_inputs: Whether to add a linear kernel of the inputs.
+        linear: Whether to add a linear kernel of the previous outputs.
+        nonlinear: Whether to add a squared-exponential kernel of the previous outputs.
+        markov: The number of previous outputs that each layer takes as inputs; None for all, 0 for
+            independent outputs.
+        tied: Whether layers share the length scales of the inputs.
+        replace: Whether later layers take the fitted means of previous layers as inputs instead of
+            the data.
+        impute: Whether to fill in missing outputs with fitted means.
+        prior_slope: The prior mean of the slope of an output in the previous one, in units of
+            standard deviations over all curves, including those that stopped early. With 0, the
+            published model, an early checkpoint is uninformative until some curves have continued.
+            It requires markov=1.
+        matern: Whether to use a Matérn 5/2 kernel of the inputs instead of the squared exponential.
     """
     if markov is not None and markov < 0:
         raise ValueError(

@@ -20,12 +20,12 @@ def scale_outputs(
     """Subtract a level from every output and divide it by a scale.
 
     Args:
-        data: Learning curves, outputs (n, p).
-        prior_slope: 0 uses the mean and standard deviation of each output; otherwise the units
-            that outputs would have if all curves had continued.
+        data: Learning curves, with outputs (n, p).
+        prior_slope: The prior slope of the GPAR. With 0, level and scale are the mean and standard
+            deviation of each output; otherwise those it would have if all curves had continued.
 
     Returns:
-        The scaled data, the levels and the scales.
+        The scaled data, the levels (p,) and the scales (p,).
     """
     data, factor = into_range(clean(data))
     observed = jnp.maximum(data.mask.sum(axis=0), 1)

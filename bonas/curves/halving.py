@@ -29,7 +29,7 @@ from bonas.spaces import Space
 
 
 class HalvingState(NamedTuple):
-    """State of successive halving and its relatives."""
+    """State of `SuccessiveHalving`."""
 
     record: TrainingRecord
     source: Any  # state of the random search that proposes new networks
@@ -39,9 +39,10 @@ class HalvingState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SuccessiveHalving(Search):
-    """Successive halving: the best of a bracket of random networks continue at each checkpoint.
+    """Search that trains brackets of random networks and continues the best at each checkpoint.
 
-    The brackets run in turn. In the i-th kind of bracket, the quotas[i][r] best networks at
+    It is made by `successive_halving`, `hyperband` or `top_k`. Bracket b starts quotas[i][0]
+    networks, where i is b modulo the number of quotas, and the quotas[i][r] best of them at
     checkpoint r − 1 continue to checkpoint r. If a finite space has no new networks, stopped ones
     continue, the furthest trained and best first.
     """
@@ -60,10 +61,10 @@ class SuccessiveHalving(Search):
     def ask(
         self, key: PRNGKeyArray, state: HalvingState
     ) -> tuple[Float[Array, "1 d"], HalvingState, AskInfo]:
-        """Return one network to advance.
+        """Return one network to train to its next checkpoint.
 
         Started networks that have not reached the first checkpoint come first, then new networks,
-        then the next checkpoint.
+        then the networks that continue to later checkpoints.
         """
         waiting, incomplete = self._to_advance(state)
         untrained = waiting & (checkpoints_reached(state.record) == 0)
@@ -152,12 +153,15 @@ def successive_halving(
 ) -> SuccessiveHalving:
     """Search random networks by successive halving (Jamieson & Talwalkar 2016).
 
+    A bracket of networks is trained to the first checkpoint, and at each checkpoint the best of
+    them continue. After the last checkpoint, a new bracket starts.
+
     Args:
-        space: The networks, drawn at random.
-        steps: Training steps up to each checkpoint.
-        eta: The best 1/eta of the networks reach the next checkpoint.
-        width: Networks per bracket (default: eta ** (c − 1), which leaves one at the last of c
-            checkpoints).
+        space: The space from which networks are drawn at random.
+        steps: The number of training steps up to each checkpoint, increasing.
+        eta: The reduction factor: the best 1/eta of the networks reach the next checkpoint.
+        width: The number of networks per bracket. Default: eta^(c − 1), which leaves one at the
+            last of c checkpoints.
     """
     steps = check_steps(steps)
     c = len(steps)
@@ -177,13 +181,14 @@ def hyperband(
 ) -> SuccessiveHalving:
     """Search random networks by Hyperband (Li et al. 2018, Algorithm 1), over checkpoints.
 
-    The first bracket starts to halve at the first checkpoint, the second at the second, and so on,
-    with fewer networks each. After the last bracket the first one follows again.
+    The brackets are runs of successive halving that run in turn. The first bracket stops networks
+    from the first checkpoint on, the second from the second, and so on, with fewer networks each.
+    After the last bracket the first one follows again.
 
     Args:
-        space: The networks, drawn at random.
-        steps: Training steps up to each checkpoint.
-        eta: The best 1/eta of the networks reach the next checkpoint.
+        space: The space from which networks are drawn at random.
+        steps: The number of training steps up to each checkpoint, increasing.
+        eta: The reduction factor: the best 1/eta of the networks reach the next checkpoint.
     """
     steps = check_steps(steps)
     c = len(steps)
@@ -207,10 +212,10 @@ def top_k(
     """Train `width` random networks to the first checkpoint, and the best k to the end.
 
     Args:
-        space: The networks, drawn at random.
-        steps: Training steps up to each checkpoint.
-        width: Networks that are trained to the first checkpoint.
-        k: Number of them that are trained to the end, before the next `width` networks.
+        space: The space from which networks are drawn at random.
+        steps: The number of training steps up to each checkpoint, increasing.
+        width: The number of networks that are trained to the first checkpoint.
+        k: The number of these that are trained to the end, before the next `width` networks start.
     """
     steps = check_steps(steps)
     if not 1 <= k <= width:

@@ -38,7 +38,7 @@ class Population(NamedTuple):
 
 
 class PowerLawState(NamedTuple):
-    """The population, and the posterior of the final values."""
+    """State of a power-law model: the population, and the posterior of the final values."""
 
     population: Population
     z: Any  # unconstrained kernel parameters
@@ -62,7 +62,7 @@ class _Fits(NamedTuple):
 
 @dataclass(frozen=True)
 class PowerLaw(CurveModel):
-    """A power-law model of learning curves, made by `curves.power_law`."""
+    """Power-law model of learning curves; see `curves.power_law`."""
 
     kernel: Kernel
     steps: int
@@ -176,25 +176,26 @@ class PowerLaw(CurveModel):
 
 
 def power_law(kernel: Kernel | None = None, *, steps: int = 10) -> PowerLaw:
-    """Model learning curves as y(t) = f + a φ(t) + noise, over 64 shapes φ.
+    """Model learning curves by an ensemble of power laws, y(t) = f + a φ(t) + noise.
 
-    The shapes are powers t^−b, from almost a logarithm to b = 4, shifted to end at 0. Each is
+    The 64 shapes φ are powers t^−b, from almost a logarithm to b = 4, shifted to end at 0. Each is
     fitted to each network in closed form, and weighted by its evidence and its probability in the
-    population. f and a are jointly normal in the population, which is learned by expectation
-    maximization, so the beginning of a curve is informative about its end. A curve is then one
-    observation of f(x), a Gaussian process.
+    population of networks. The final value f and the amplitude a are jointly normal in the
+    population, which is learned by expectation maximization, so the beginning of a curve is
+    informative about its end. A curve is then one observation of f(x), a Gaussian process.
 
     Args:
-        kernel: Kernel of the final values (default: Matérn 5/2).
-        steps: Evaluations of the posterior density per fit, starting from the last optimum.
+        kernel: The kernel of the final values. Default: Matérn 5/2.
+        steps: The number of density evaluations per fit, starting from the last optimum.
     """
     return PowerLaw(kernel or gp.matern52(), steps)
 
 
 def curve_shapes(times: Float[Array, " c"]) -> Float[Array, "e c"]:
-    """Return the shapes φ: 1 at the first checkpoint, 0 at the last, a power law in between.
+    """Return the shapes φ of `power_law` at the checkpoints.
 
-    With a single checkpoint, which is the last, all shapes are 0.
+    A shape is a power law that is 1 at the first checkpoint and 0 at the last. With a single
+    checkpoint, which is the last, all shapes are 0.
     """
     if len(times) == 1:
         return jnp.zeros((len(_EXPONENTS), 1), times.dtype)

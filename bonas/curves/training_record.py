@@ -15,7 +15,7 @@ from bonas.static_settings import check_static
 
 
 class TrainingRecord(NamedTuple):
-    """All networks, ordered by the start of training, in arrays of fixed capacity."""
+    """The networks of a search, ordered by the start of training, in arrays of fixed capacity."""
 
     data: Dataset  # (n, d) rows and curves (n, c), masked from the next checkpoint on
     pending: Array  # (n,) bool: training to the next checkpoint

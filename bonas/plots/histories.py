@@ -40,7 +40,9 @@ def efficiency(
     spread: str = "quartiles",
     logarithmic: bool | None = None,
 ) -> Axes:
-    """Plot the best value so far over evaluations or seconds: a line and a band per method.
+    """Plot the best value so far of several methods over evaluations or seconds.
+
+    Each method has a line, and a band that shows the spread of its runs.
 
     Args:
         curves: The runs of each method: best values (seeds, steps), a History, a Study, a result of
@@ -55,12 +57,15 @@ def efficiency(
             `record=bonas.search.model_record(search)`.
         observed: With `truth`, whether to plot also the best observed value, as a dotted line
             without a band. The distance of the two lines is the effect of the noise.
-        seconds: For every method the end time of each evaluation, from the start of its run, in the
-            shape of the curve. A curve holds its value until the next evaluation ends,
-            and starts when every run has one.
+        seconds: For every method, the end time of each evaluation in seconds from the start of its
+            run, in the shape of its curve. If given, values are plotted over time: a line holds its
+            value until the next evaluation ends, and starts when every run has a value.
         spread: "quartiles" for the median and quartiles over seeds, "error" for the mean ± one
             standard error.
         logarithmic: Whether the y axis is logarithmic (default: if the optimum is given).
+
+    Returns:
+        The axes.
     """
     if not curves:
         raise ValueError("expected curves of at least one method; got an empty mapping")
@@ -114,12 +119,16 @@ def choices(
 ) -> tuple[Axes, ...]:
     """Plot the configurations of one run over evaluations, one panel per parameter.
 
-    New best values are orange and failed evaluations crosses. Inactive parameters have no point.
+    New best values are orange, and failed evaluations are crosses. No point is drawn for an
+    inactive parameter.
 
     Args:
         history: A History, a Study, or a result of `minimize`.
         space: The space that was searched.
-        axes: One per parameter (default: a new figure).
+        axes: Axes to draw into, one per parameter (default: a new figure).
+
+    Returns:
+        The axes, one per parameter.
     """
     rows, y = points_and_values(history, space)
     if rows.ndim != 2 or rows.shape[1] != space.dim:

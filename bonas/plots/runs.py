@@ -15,8 +15,12 @@ from bonas.spaces import Space
 def best_so_far(run: Any) -> np.ndarray:
     """Return the best value after each evaluation (seeds, steps).
 
-    The best value is the minimum, or the maximum for a Study that maximizes, and infinite before
-    the first success. Arrays are returned unchanged.
+    The best value is the minimum, or the maximum if values were maximized, and infinite before the
+    first success.
+
+    Args:
+        run: A History, a result of `minimize`, a Study, a list of results or studies, or an array
+            of best values, which is returned unchanged.
     """
     if isinstance(run, History):
         return np.atleast_2d(np.asarray(run.best, float))
@@ -44,6 +48,10 @@ def true_values(run: Any, truth: Callable[[Any], Any]) -> np.ndarray:
     """Return the noise-free values (seeds, steps) of the recommended points of a History.
 
     They are NaN before the first success.
+
+    Args:
+        run: A History made with `record=bonas.search.model_record(search)`.
+        truth: The objective without noise, a traceable function of a point (d,).
     """
     if not isinstance(run, History):
         raise ValueError(
@@ -71,7 +79,11 @@ def points_and_values(
 ) -> tuple[Float[Array, "*runs steps d"], np.ndarray]:
     """Return the points of a run in the unit cube, and their values to minimize.
 
-    Values of failed evaluations are NaN. The values of a Study that maximizes are negated.
+    Values of failed evaluations are NaN, and values that were maximized are negated.
+
+    Args:
+        run: A History, a result of `minimize`, or a Study.
+        space: The space of the run.
     """
     if isinstance(run, History):
         return jnp.asarray(run.x), np.asarray(run.losses, float)

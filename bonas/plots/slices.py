@@ -43,26 +43,29 @@ def posterior_slice(
     scale: tuple[ArrayLike, ArrayLike] = (0.0, 1.0),
     axes: Axes | Sequence[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """Plot a surrogate along one parameter: mean ± 2 standard deviations.
+    """Plot the prediction of a surrogate along one parameter: mean ± 2 standard deviations.
 
     Similar to Twist, figure 7, and Agrawal, figure 4.
 
     Args:
-        surrogate: The model.
+        surrogate: The surrogate.
         state: Its state after a fit.
         space: The space that is searched.
-        parameter: Name of the parameter; not needed in a space with one.
-        at: Configuration or row (d,) with the values of the other parameters (default: the best
+        parameter: The name of the parameter to vary; not needed in a space with one parameter.
+        at: A configuration or point (d,) with the values of the other parameters (default: the best
             observation, or the middle of the space). A parameter that becomes active along the
             slice takes its middle value.
         data: Observations to show; those not on the slice are gray.
-        objective: Function (key, u (d,)) -> (), drawn with a fixed key.
-        acquisition: Maps points (m, d) to scores (m,). It is drawn in a panel below, and its
-            maximum is marked.
-        scale: Mean and standard deviation of the values, as `bonas.standardize` returns them, if
-            the surrogate was fitted to standardized values. Data and objective are in original
+        objective: A function (key, u (d,)) -> () to plot, called with a fixed key.
+        acquisition: A function from points (m, d) to scores (m,). It is drawn in a panel below, and
+            its maximum is marked.
+        scale: The mean and standard deviation of the values, as `bonas.standardize` returns them,
+            if the surrogate was fitted to standardized values. Data and objective are in original
             units.
-        axes: One, or two with an acquisition (default: a new figure).
+        axes: Axes to draw into, one, or two with an acquisition (default: a new figure).
+
+    Returns:
+        The axes, one per panel.
     """
     name = _parameter_name(space, parameter)
     column = space.names.index(name)
@@ -111,10 +114,16 @@ def posterior_slice(
 def mixture_moments(
     prediction: Prediction,
 ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-    """Return mean and standard deviation of an even mixture of predictions (s, m).
+    """Return the mean and standard deviation of a mixture of predictions with equal weights.
 
     By the law of total variance, the variance is the mean of the variances plus the variance of
     the means.
+
+    Args:
+        prediction: The predictions (s, m) of s hyperparameter samples.
+
+    Returns:
+        The mean (m,) and the standard deviation (m,).
     """
     mean, std = prediction
     return mean.mean(axis=0), jnp.sqrt(jnp.mean(std**2, axis=0) + jnp.var(mean, axis=0))

@@ -43,7 +43,15 @@ def draw_band(
     *,
     stepped: bool = False,
 ) -> None:
-    """Draw the line summary[1] over x, and a band from summary[0] to summary[2]."""
+    """Draw a line with a band.
+
+    Args:
+        ax: The axes to draw into.
+        x: The positions (k,).
+        summary: The lower edge, the line and the upper edge (3, k).
+        line_style: Arguments of `Axes.plot`, including the color, which the band shares.
+        stepped: Whether to hold each value until the next position.
+    """
     low, line, high = summary
     ax.plot(x, line, drawstyle="steps-post" if stepped else "default", **line_style)
     ax.fill_between(
@@ -60,7 +68,12 @@ def draw_band(
 def stacked_panels(
     axes: Axes | Sequence[Axes] | None, heights: tuple[int, ...]
 ) -> tuple[Axes, ...]:
-    """Return the given axes, or new panels on top of each other with a common x axis."""
+    """Return the given axes, or new panels on top of each other with a common x axis.
+
+    Args:
+        axes: The axes, one per panel, or None to make a new figure.
+        heights: The relative heights of the panels.
+    """
     n = len(heights)
     if axes is None:
         _, grid = plt.subplots(

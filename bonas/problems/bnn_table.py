@@ -1,11 +1,11 @@
 """A table of trained Bayesian networks, to compare searches on learning curves in seconds.
 
-The table has variational networks of 1 to 3 hidden layers on UCI sets, trained by bonas, with
-validation scores at checkpoints. Hidden layers have equal widths; on two sets there are also
+The table contains variational networks of 1 to 3 hidden layers, trained by bonas on UCI data sets,
+with validation scores at checkpoints. Hidden layers have equal widths; on two sets there are also
 networks whose layers have half the width of the previous one. The split, the scaling and the
 hyperprior per layer are as in Hutchinson's published code; the optimizer is Adam. `settings`
-returns the number of updates, batches and draws for every set.
-`experiments/hutchinson/make_table.py` makes the file.
+returns the number of updates, batches and draws for every set. The file is made by
+`experiments/hutchinson/make_table.py`.
 
 Units: `log_likelihood` of validation rows, `train_log_likelihood` of equally many training rows and
 `bound` of the evidence are in nats per row. `rmse` of the mean prediction and `rmse_published` over
@@ -77,7 +77,7 @@ class Network(NamedTuple):
 
 
 class Record(NamedTuple):
-    """All results of the networks of one set."""
+    """All results of the networks of one data set."""
 
     networks: tuple[Network, ...]  # (n,)
     steps: np.ndarray  # (c,) updates at each checkpoint
@@ -92,7 +92,7 @@ def names(path: Path | None = None) -> tuple[str, ...]:
 
 
 def settings(path: Path | None = None) -> dict[str, Any]:
-    """Return the training settings of each set, the command and the versions."""
+    """Return the training settings of each data set, the command that ran, and the versions."""
     with _open(path) as arrays:
         return json.loads(str(arrays["about"]))
 
@@ -130,15 +130,18 @@ def load(
 ) -> Table:
     """Load learning curves of networks trained on a data set, as a table to search.
 
-    The space is depth and log width, as in Hutchinson's searches.
+    The parameters are the depth and the width, on a logarithmic scale, as in Hutchinson's searches.
 
     Args:
-        name: Name of the data set; see `names`.
-        metric: "log_likelihood" (its negative is minimized, in nats per row), "rmse" or
+        name: The name of the data set; see `names`.
+        metric: The score to minimize: "log_likelihood" (its negative, in nats per row), "rmse" or
             "rmse_published".
-        shrinking: Include networks in which each layer has half the units of the previous one. They
-            add a third parameter, `pattern`.
+        shrinking: Whether to include networks in which each layer has half the units of the
+            previous one. They add a third parameter, `pattern`.
         path: The file to read; by default, the one that is part of bonas.
+
+    Raises:
+        ValueError: If the data set or the metric is unknown, or there are no shrinking networks.
     """
     if metric not in _LOSSES:
         raise ValueError(f"metric must be one of {', '.join(_LOSSES)}; got {metric!r}")
@@ -191,7 +194,13 @@ def check(path: Path) -> None:
 
 
 def pack(path: Path, rows: list[dict], about: dict) -> None:
-    """Write rows made by `experiments/hutchinson/make_table.py` as one compressed file."""
+    """Write the results of trained networks as one compressed file.
+
+    Args:
+        path: The file to write.
+        rows: One dict per network and seed, as made by `experiments/hutchinson/make_table.py`.
+        about: Settings, command and versions, which `settings` returns.
+    """
     arrays: dict[str, np.ndarray] = {}
     sets = list(dict.fromkeys(row["set"] for row in rows))
     for name in sets:
@@ -219,7 +228,7 @@ def _pack_set(rows: list[dict]) -> dict[str, np.ndarray]:
 
 
 def rows(path: Path | None = None) -> list[dict]:
-    """Return the rows of the table in the form that `pack` takes, to extend them."""
+    """Return the rows of the table in the form that `pack` takes, to extend the table."""
     found = []
     for name in names(path):
         known = record(name, path)

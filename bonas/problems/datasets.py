@@ -1,7 +1,7 @@
 """Load data sets by name: scikit-learn's, eight UCI sets, MNIST and CIFAR-10.
 
 `load("wine_red")` returns Examples; `images("mnist")` returns a training and a test part. Files are
-searched in the folder given by the environment variable BONAS_DATA, then in the user's cache.
+looked up in the folder given by the environment variable BONAS_DATA, then in the user's cache.
 Missing files are downloaded into the cache if the checksum of the public file or of its numbers is
 known.
 """
@@ -91,9 +91,13 @@ def load(name: str, *, download: bool = True, progress: bool = True) -> Examples
     """Load a data set of scikit-learn or UCI by name, unscaled.
 
     Args:
-        name: One of SKLEARN_SETS or UCI.
-        download: Download the file if it is missing.
-        progress: Show a progress bar while downloading.
+        name: One of SKLEARN_SETS or UCI, such as "diabetes" or "wine_red".
+        download: Whether to download the file if it is missing.
+        progress: Whether to show a progress bar while downloading.
+
+    Raises:
+        FileNotFoundError: If the file is missing and cannot be downloaded.
+        ValueError: If the name is unknown, or the file does not contain the data set.
     """
     if name in SKLEARN_SETS:
         return _load_from_sklearn(name)
@@ -114,14 +118,17 @@ def images(
 ) -> tuple[Examples, Examples]:
     """Load the training and the test part of an image data set.
 
-    A row is an image with pixels from 0 to 1, one color channel after the other.
+    Each row is an image with pixels from 0 to 1, one color channel after the other.
 
     Args:
         name: "mnist" (60,000 and 10,000 images of 28 × 28 pixels), "cifar10" (50,000 and 10,000 of
             3 × 32 × 32; 740 MB in memory), or the first 500 and 100 images of each class:
             "mnist_small", "cifar10_small".
-        download: Download the file if it is missing.
-        progress: Show a progress bar while downloading.
+        download: Whether to download the file if it is missing.
+        progress: Whether to show a progress bar while downloading.
+
+    Returns:
+        The training examples and the test examples.
     """
     if name not in IMAGES:
         raise ValueError(
@@ -138,12 +145,22 @@ def images(
 
 
 def cache() -> Path:
-    """Return the folder of downloads: bonas/data in the user's cache."""
+    """Return the folder for downloaded files: bonas/data in the user's cache."""
     return user_cache() / "data"
 
 
 def find(file: str) -> Path | None:
-    """Return the path of a data file in the folder BONAS_DATA or in the cache; None if missing."""
+    """Find a data file in the folder BONAS_DATA or in the cache.
+
+    Args:
+        file: The path of the file below one of these folders.
+
+    Returns:
+        The path of the file, or None if it is in neither.
+
+    Raises:
+        FileNotFoundError: If BONAS_DATA is not a folder.
+    """
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder and not Path(folder).is_dir():
         raise FileNotFoundError(f"{FOLDER_VARIABLE} is {folder}, which is not a folder")
@@ -152,10 +169,18 @@ def find(file: str) -> Path | None:
 
 
 def locate(source: Source, *, download: bool = True, progress: bool = True) -> Path:
-    """Return the path of a data file, and download it into the cache if it is missing.
+    """Return the path of a data file, after downloading it into the cache if it is missing.
 
     Nothing is written to the folder BONAS_DATA. A file found there is not compared with the public
     file, from which it may differ in format; its reader checks the contents.
+
+    Args:
+        source: The file, and where to get it.
+        download: Whether to download the file if it is missing.
+        progress: Whether to show a progress bar while downloading.
+
+    Raises:
+        FileNotFoundError: If the file is missing and cannot be downloaded.
     """
     if path := find(source.file):
         return path

@@ -1,4 +1,4 @@
-"""Download files with a check; an incomplete file is never left behind."""
+"""Download files and check them; an incomplete file is never left behind."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ _TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class Sha256Check:
-    """Check the SHA-256 digest of a file."""
+    """Check that a file has the expected SHA-256 digest; see `has_sha256`."""
 
     expected: str
 
@@ -37,7 +37,11 @@ class Sha256Check:
 
 
 def has_sha256(expected: str) -> Sha256Check:
-    """Return a check that a file has the expected SHA-256 digest."""
+    """Return a function of a path that raises a ValueError unless the file has a SHA-256 digest.
+
+    Args:
+        expected: The digest in hexadecimal form.
+    """
     return Sha256Check(expected)
 
 
@@ -49,10 +53,17 @@ def fetch(
     The data go to a temporary file in the same folder, which is renamed when it passes the check,
     so an interrupted download leaves nothing behind.
 
+    Args:
+        url: The address of the file.
+        path: The file to write.
+        check: A function of a path that raises a ValueError if the file there is wrong. It is not
+            called for a file that exists already.
+        progress: Whether to show a progress bar.
+
     Raises:
-        ConnectionError: The server cannot be reached, or the download stopped.
-        ValueError: The file fails the check.
-        OSError: The folder is not writable.
+        ConnectionError: If the server cannot be reached, or the download stopped.
+        ValueError: If the file fails the check.
+        OSError: If the folder is not writable.
     """
     path = Path(path)
     if path.is_file():

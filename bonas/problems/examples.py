@@ -21,7 +21,7 @@ _HUGE = 1e30
 
 
 class Examples(NamedTuple):
-    """Rows of a data set, in NumPy arrays."""
+    """The labeled rows of a data set, in NumPy arrays."""
 
     x: np.ndarray  # (n, d) float32
     y: np.ndarray  # (n,) float32 values, or int32 labels 0, 1, …
@@ -31,7 +31,10 @@ class Examples(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """Scaling of x to (x - x_center) / x_scale, and of values y likewise; labels are unchanged."""
+    """An affine scaling of examples, made by `fit_scaling` and applied by `scale`.
+
+    Inputs become (x - x_center) / x_scale, and the values y of a regression likewise.
+    """
 
     x_center: np.ndarray  # (d,) float64
     x_scale: np.ndarray  # (d,) float64
@@ -57,7 +60,7 @@ def encode_labels(values: ArrayLike) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def select_rows(examples: Examples, chosen: ArrayLike) -> Examples:
-    """Return the chosen rows of the examples."""
+    """Return the rows of examples at the given positions, or where a boolean mask is true."""
     chosen = np.asarray(chosen)
     return examples._replace(x=examples.x[chosen], y=examples.y[chosen])
 
@@ -96,7 +99,12 @@ def _center_and_scale(columns: np.ndarray, kind: str) -> tuple[np.ndarray, np.nd
 
 
 def scale(scaling: Scaling, examples: Examples) -> Examples:
-    """Scale the inputs of examples and, in a regression, their targets."""
+    """Apply a scaling to the inputs of examples and, in a regression, to their targets.
+
+    Args:
+        scaling: The result of `fit_scaling`.
+        examples: The examples to scale.
+    """
     x = ((examples.x - scaling.x_center) / scaling.x_scale).astype(np.float32)
     if examples.task == "classification":
         return examples._replace(x=x)
@@ -108,9 +116,16 @@ def scale(scaling: Scaling, examples: Examples) -> Examples:
 
 
 def unscale(scaling: Scaling, y: ArrayLike) -> np.ndarray:
-    """Convert scaled target values, such as predictions, to the original units, in float64.
+    """Convert scaled target values, such as predictions, to the original units.
 
-    Multiply a standard deviation by y_scale instead.
+    Multiply a standard deviation by `scaling.y_scale` instead.
+
+    Args:
+        scaling: The scaling of the targets.
+        y: Scaled values of any shape.
+
+    Returns:
+        The values in the original units, in float64.
     """
     return np.asarray(y, np.float64) * scaling.y_scale + scaling.y_center
 
@@ -123,7 +138,15 @@ def split_by_rows(
     *,
     scaling: str = "standard",
 ) -> Split:
-    """Split examples by row numbers, and scale all parts by the training rows."""
+    """Split examples by row numbers, and scale all parts by the training rows.
+
+    Args:
+        examples: The examples, unscaled.
+        train: The positions of the training rows.
+        validation: The positions of the validation rows.
+        test: The positions of the test rows.
+        scaling: The kind of scaling; see `fit_scaling`.
+    """
     fitted = fit_scaling(select_rows(examples, train), scaling)
     return Split(
         train=scale(fitted, select_rows(examples, train)),
@@ -140,7 +163,17 @@ def split(
     fractions: Sequence[float] = (0.7, 0.15, 0.15),
     scaling: str = "standard",
 ) -> Split:
-    """Split examples at random into training, validation and test parts; see `split_rows`."""
+    """Split examples at random into training, validation and test parts.
+
+    In a classification, all parts have the same shares of the classes (stratified). All parts are
+    scaled by the training part.
+
+    Args:
+        examples: The examples, unscaled.
+        seed: The random seed.
+        fractions: The shares of the three parts, with sum 1; a share may be 0.
+        scaling: The kind of scaling: "standard", "range" or "none"; see `fit_scaling`.
+    """
     return split_by_rows(
         examples, *split_rows(examples, seed, fractions), scaling=scaling
     )
@@ -151,13 +184,16 @@ def split_rows(
 ) -> list[np.ndarray]:
     """Draw the rows of random training, validation and test parts from a seed.
 
-    Each part has the same shares of the classes (stratified).
+    In a classification, all parts have the same shares of the classes (stratified).
 
     Args:
         examples: The examples.
-        seed: Random seed.
-        fractions: Shares of the three parts, with sum 1; a share may be 0. The default is
+        seed: The random seed.
+        fractions: The shares of the three parts, with sum 1; a share may be 0. The default is
             Hutchinson's, rounded down as in his code.
+
+    Returns:
+        The positions of the rows of each part.
     """
     shares = np.asarray(fractions, np.float64)
     if (
@@ -197,10 +233,14 @@ def _order(examples: Examples, seed: int) -> np.ndarray:
 
 
 def standard_indices(n: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return training and test rows of the published split `number` = 0, 1, … of n rows.
+    """Return the training and test rows of a split published by Hernández-Lobato & Adams 2015.
 
-    Hernández-Lobato & Adams 2015 publish twenty splits for each UCI set and five for protein, with
-    90% of the rows for training.
+    There are twenty splits for each UCI set and five for protein, with 90% of the rows for
+    training.
+
+    Args:
+        n: The number of rows of the data set.
+        number: The number of the split, from 0.
     """
     if number < 0:
         raise ValueError(f"splits are numbered from 0; got {number}")
@@ -219,10 +259,17 @@ def standard_split(
     validation: float = 0.1,
     scaling: str = "standard",
 ) -> Split:
-    """Split examples by the published split `number`; see `standard_indices`.
+    """Split a UCI data set as published by Hernández-Lobato & Adams 2015.
 
-    The last training rows, a share `validation`, become validation rows. Rows that occur twice in a
-    set (wine 240, protein 1711, power 41, concrete 25) can be in several parts.
+    All parts are scaled by the training part, which excludes the validation rows.
+    Rows that occur twice in a set (wine 240, protein 1711, power 41, concrete 25) can be in several
+    parts.
+
+    Args:
+        examples: The examples, unscaled.
+        number: The number of the split, from 0; see `standard_indices`.
+        validation: The share of the training rows, taken from their end, to use for validation.
+        scaling: The kind of scaling: "standard", "range" or "none"; see `fit_scaling`.
     """
     if not 0.0 <= validation < 1.0:
         raise ValueError(f"validation must be at least 0 and below 1; got {validation}")

@@ -28,10 +28,10 @@ class Problem:
     """A function to minimize, with its search space and known minimum.
 
     Args:
-        name: Name for tables and figures.
+        name: The name in tables and figures.
         space: The search space.
-        objective: Traceable function (key, u (d,)) -> () of a row of the unit cube of the space. It
-            ignores the key without noise.
+        objective: Traceable function (key, u (d,)) -> () of a point of the unit cube of the space.
+            Without noise, it ignores the key.
         optimum: The minimum, without noise.
         minimizers: All points of the minimum, each a tuple of parameter values in natural units,
             None for inactive parameters.
@@ -66,7 +66,12 @@ class NoisyObjective:
 
 
 def add_noise(problem: Problem, std: float) -> Problem:
-    """Add Gaussian noise of standard deviation `std` to a problem; the optimum is unchanged."""
+    """Add Gaussian noise to the objective of a problem; the optimum is unchanged.
+
+    Args:
+        problem: The problem.
+        std: The standard deviation of the noise, in units of the objective.
+    """
     if not 0.0 <= std < math.inf:
         raise ValueError(f"std must be finite and not negative; got {std}")
     return Problem(
@@ -259,7 +264,7 @@ def _ackley(x: Array) -> Array:
 
 
 def ackley(d: int) -> Problem:
-    """Make Ackley's function in d dimensions: a cone with many local minima (Ackley 1987)."""
+    """Make Ackley's function in d dimensions, a cone with many local minima (Ackley 1987)."""
     return _on_box(f"ackley{d}", _ackley, [(-32.768, 32.768)] * d, 0.0, ((0.0,) * d,))
 
 

@@ -85,6 +85,11 @@ def few_effective(d: int = 25, *, base: Problem = branin, seed: int = 0) -> Prob
     """Embed a problem in a few random columns of [0, 1]^d; the others have no effect.
 
     As in Wang et al. 2013. The listed minimizers have 0.5 in the other columns.
+
+    Args:
+        d: The number of columns.
+        base: The problem to embed.
+        seed: The random seed of the columns, which `effective_columns` returns.
     """
     columns = effective_columns(d, base=base, seed=seed)
     rows = np.full((len(base.minimizers), d), 0.5)
@@ -96,7 +101,10 @@ def few_effective(d: int = 25, *, base: Problem = branin, seed: int = 0) -> Prob
 def effective_columns(
     d: int = 25, *, base: Problem = branin, seed: int = 0
 ) -> tuple[int, ...]:
-    """Return the columns that affect `few_effective`, in the order of the base problem."""
+    """Return the columns that affect `few_effective`, in the order of the base problem.
+
+    The arguments are those of `few_effective`.
+    """
     if d < base.space.dim:
         raise ValueError(f"{base.name} has {base.space.dim} columns; got only d = {d}")
     return tuple(np.random.default_rng(seed).permutation(d)[: base.space.dim].tolist())
@@ -123,6 +131,10 @@ def additive(d: int = 20, *, seed: int = 0) -> Problem:
 
     The terms are branin/50, mccormick/8 and six_hump_camel/26 in turn; `pairs` returns their
     columns. The minimum is the sum of their minima. Of the many minimizers only one is listed.
+
+    Args:
+        d: The number of columns, which must be even.
+        seed: The random seed of the pairs of columns.
     """
     formula = _Additive(pairs(d, seed=seed))
     row = np.empty(d)
@@ -133,7 +145,10 @@ def additive(d: int = 20, *, seed: int = 0) -> Problem:
 
 
 def pairs(d: int = 20, *, seed: int = 0) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of columns that the terms of `additive` depend on."""
+    """Return the pairs of columns that the terms of `additive` depend on.
+
+    The arguments are those of `additive`.
+    """
     if d < 2 or d % 2:
         raise ValueError(f"d must be even and at least 2; got {d}")
     order = np.random.default_rng(seed).permutation(d).tolist()
@@ -165,6 +180,11 @@ def rotated_subspace(
     columns. At a random x each z has a standard deviation of 1/√3 for any d. The minimum is reached
     at x = Qz with z = artanh(2t − 1), for a minimizer t of the base problem in the unit cube, and
     at all points with the same Qᵀx.
+
+    Args:
+        d: The number of columns.
+        base: The problem to embed, with d_e columns.
+        seed: The random seed of Q.
 
     Raises:
         ValueError: If that x is outside the box, which happens only for small d.
@@ -219,6 +239,12 @@ def weights(
     These are uniform in [−1.5, 1.5]; the box is [−2, 2]. There are hidden (inputs + 2) + 1 weights,
     61 by default. Swapping hidden units or changing the signs of a unit gives 2^hidden · hidden!
     minimizers; only the teacher is listed.
+
+    Args:
+        inputs: The number of inputs of the network.
+        hidden: The number of hidden units.
+        rows: The number of rows of the training data.
+        seed: The random seed of the teacher and the inputs.
     """
     formula = _TeacherError(inputs, hidden, rows, seed)
     _, teacher = formula.draw()
@@ -228,9 +254,13 @@ def weights(
 
 
 def outputs(w: Any, x: Any) -> Any:
-    """Compute b + Σ_j v_j tanh(a_j + Σ_i u_ij x_i) (n,) for x (n, i) (Agrawal, eqs. 2.1 and 2.2).
+    """Compute the outputs (n,) of the network of `weights` (Agrawal, eqs. 2.1 and 2.2).
 
-    The vector w concatenates u, a, v and b.
+    They are b + Σ_j v_j tanh(a_j + Σ_i u_ij x_i).
+
+    Args:
+        w: The weights, a vector that concatenates u, a, v and b.
+        x: The inputs (n, i).
     """
     inputs = x.shape[1]
     hidden = (len(w) - 1) // (inputs + 2)

@@ -45,7 +45,13 @@ NAMES = (*_METAQNN, "resnet_cifar10", "lstm_ptb")
 
 
 def load(name: str, *, download: bool = True, progress: bool = True) -> Table:
-    """Load the table of learning curves with a name in NAMES, and download it if it is missing."""
+    """Load a table of learning curves by name.
+
+    Args:
+        name: One of NAMES, such as "resnet_cifar10".
+        download: Whether to download the file if it is missing.
+        progress: Whether to show a progress bar while downloading.
+    """
     if name not in NAMES:
         raise ValueError(f"name must be one of {', '.join(NAMES)}; got {name!r}")
     if name in _METAQNN:
@@ -62,7 +68,10 @@ def load(name: str, *, download: bool = True, progress: bool = True) -> Table:
 
 
 def read_resnet(path: Path) -> Table:
-    """Read a CSV file with the columns num_params, lr and acc_0 to acc_49, gzipped or not."""
+    """Read the learning curves of residual networks from a CSV file, gzipped or not.
+
+    It has the columns num_params, lr and acc_0 to acc_49.
+    """
     (weights, rate), accuracy = _read(path, ("num_params", "lr"), "acc_", 50)
     valid = (accuracy > 0.0) & (accuracy < 1.0)
     _check(path, "accuracies must be between 0 and 1", accuracy, valid)
@@ -74,7 +83,10 @@ def read_resnet(path: Path) -> Table:
 
 
 def read_lstm(path: Path) -> Table:
-    """Read a CSV file with the columns n_layer, n_inputs and ep_0 to ep_59, gzipped or not."""
+    """Read the learning curves of LSTMs from a CSV file, gzipped or not.
+
+    It has the columns n_layer, n_inputs and ep_0 to ep_59.
+    """
     (layers, cells), perplexity = _read(path, ("n_layer", "n_inputs"), "ep_", 60)
     _check(path, "perplexities must be above 1", perplexity, perplexity > 1.0)
     space = Space(

@@ -87,13 +87,13 @@ class Table(NamedTuple):
 def load(
     name: str, *, rate: bool = True, download: bool = True, progress: bool = True
 ) -> Table:
-    """Load the networks trained on "cifar10" or "svhn", and download the file if it is missing.
+    """Load the networks trained on CIFAR-10 or SVHN, with their learning curves.
 
     Args:
         name: "cifar10" or "svhn".
-        rate: Include the recorded learning rate as a parameter; networks also differ without it.
-        download: Download the file if it is missing.
-        progress: Show a progress bar while downloading.
+        rate: Whether the recorded learning rate is a parameter; networks also differ without it.
+        download: Whether to download the file if it is missing.
+        progress: Whether to show a progress bar while downloading.
     """
     if name not in NAMES:
         raise ValueError(f"name must be one of {', '.join(NAMES)}; got {name!r}")
@@ -140,10 +140,10 @@ def _number(i: int, row: dict[str, Any], column: str) -> float:
 def table(
     nets: Sequence[str], rates: np.ndarray, curves: np.ndarray, *, rate: bool = True
 ) -> Table:
-    """Make a table of n networks in text form, their learning rates (n,) and curves (n, epochs).
+    """Make a table from networks in text form, their learning rates (n,) and curves (n, epochs).
 
-    Two networks at the same point are rejected, because a search could not distinguish them. Errors
-    count rows from 0.
+    Two networks at the same point are rejected, because a search could not distinguish them. Error
+    messages count rows from 0.
     """
     networks = tuple(_parse_row(i, net) for i, net in enumerate(nets))
     wrong = ~((curves > 0.0) & (curves < 1.0)).all(axis=1)
@@ -308,7 +308,7 @@ def _position(i: int, name: str, parameter: Parameter, value: Any) -> float:
 
 
 def synthetic(key: PRNGKeyArray, n: int, *, positions: int = 4) -> Table:
-    """Make a table of the same form from a formula, for tests.
+    """Make a table of up to n random networks whose curves follow a formula, for tests.
 
     Errors fall with depth, filters and a little pooling; accuracies rise to their final values.
     """

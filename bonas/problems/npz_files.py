@@ -41,8 +41,14 @@ def load_npz(
 
     Args:
         path: The file.
-        required: Names of arrays that must exist.
-        optional: Names of arrays to load if they exist.
+        required: The names of arrays that must exist.
+        optional: The names of arrays to load if they exist.
+
+    Returns:
+        The arrays by name.
+
+    Raises:
+        ValueError: If the file is damaged, lacks an array or contains pickled objects.
     """
     prefix = f"cannot read {path} as an npz file of plain arrays"
     if path.is_file() and not zipfile.is_zipfile(path):
@@ -76,7 +82,8 @@ def load_columns(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Load the arrays X (n, d), y (n,) and optionally feature_names (d,) of an npz file.
 
     Returns:
-        The numbers X, the numbers or text y, and the names of the columns of X.
+        The numbers X, the numbers or text y, and the names of the columns of X, which are x1, x2, …
+        if the file has none.
     """
     arrays = load_npz(path, ("X", "y"), ("feature_names",))
     x = arrays["X"]
@@ -103,12 +110,16 @@ def load_columns(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
 def read_npz(
     path: str | PathLike, *, task: Task | None = None, drop: Sequence[str] = ()
 ) -> Examples:
-    """Read examples from an npz file with the arrays of `load_columns`.
+    """Read examples from an npz file with the arrays X, y and optionally feature_names.
 
     Args:
-        path: The file.
-        task: "regression" or "classification"; by default classification if y is text.
-        drop: Names of columns to leave out.
+        path: The file; see `load_columns`.
+        task: "regression" or "classification". Default: classification if y is text, else
+            regression.
+        drop: The names of columns to leave out.
+
+    Raises:
+        ValueError: If a value is not finite or a column is constant; the message names it.
     """
     path = Path(path)
     if task not in (None, *TASKS):

@@ -1,4 +1,7 @@
-"""Synthetic data sets of Twist, Wilton and Agrawal; use another key for a test set."""
+"""Synthetic data sets of Twist, Wilton and Agrawal.
+
+The functions draw a data set from a random key; use another key for a test set.
+"""
 
 from collections.abc import Callable
 
@@ -19,11 +22,16 @@ def boundary(x1: np.ndarray) -> np.ndarray:
 
 
 def two_class_plane(key: PRNGKeyArray, *, n: int = 200, noise: float = 0.1) -> Examples:
-    """Draw two classes, red (0) and blue (1), in the unit square.
+    """Draw points of two classes, red (0) and blue (1), in the unit square.
 
     Points are blue where x2 + N(0, noise²) is above a sine wave. This replaces the two-class data
     of Twist, which are not published. The wave needs a hidden layer; the noise mixes the classes
     along the boundary, so that a large network can overfit.
+
+    Args:
+        key: A random key.
+        n: The number of points.
+        noise: The standard deviation of the noise.
     """
     x_key, noise_key = jax.random.split(key)
     x = np.asarray(jax.random.uniform(x_key, (_check_rows(n), 2), np.float32))

@@ -25,7 +25,7 @@ _STEPS = (1000, 4000, 50000)
 
 
 class Table(NamedTuple):
-    """Networks and their learning curves; made by `table` or `table_from_runs`."""
+    """Networks and their recorded learning curves, made by `table` or `table_from_runs`."""
 
     space: TableSpace  # contains only these networks
     x: Array  # (n, d) rows of the unit cube, without repetitions
@@ -35,12 +35,13 @@ class Table(NamedTuple):
 
 
 def table(space: TableSpace, steps: Sequence[int] | Array, values: ArrayLike) -> Table:
-    """Make a table of the networks of a space.
+    """Make a table from the learning curves of the networks of a TableSpace.
 
     Args:
         space: The networks.
-        steps: Training steps (c,) at the checkpoints.
-        values: Minimized values (n, s, c) in the order of the space, or (n, c) for one run each.
+        steps: The number of training steps up to each checkpoint (c,), increasing.
+        values: The values to minimize (n, s, c) of s runs of each network, in the order of the
+            space, or (n, c) for one run each; NaN from the checkpoint of divergence.
     """
     at = np.asarray(steps)
     values = np.asarray(values, float)
@@ -63,10 +64,16 @@ def table(space: TableSpace, steps: Sequence[int] | Array, values: ArrayLike) ->
 def table_from_runs(
     space: Space, rows: ArrayLike, steps: Sequence[int] | Array, curves: ArrayLike
 ) -> Table:
-    """Make a table from the curves (m, c) of m training runs of the networks `rows` (m, d).
+    """Make a table from training runs, of which several may belong to one network.
 
-    Equal rows are runs of one network. If a network has fewer runs than another, its runs are
-    repeated in turn, so that each is drawn about equally often.
+    If a network has fewer runs than another, its runs are repeated in turn, so that each is drawn
+    about equally often.
+
+    Args:
+        space: The space of the networks.
+        rows: The network of each run, a point of the unit cube (m, d). Equal rows are one network.
+        steps: The number of training steps up to each checkpoint (c,), increasing.
+        curves: The values to minimize of each run (m, c); NaN from the checkpoint of divergence.
     """
     rows = np.asarray(rows, float)
     curves = np.asarray(curves, float)
@@ -88,10 +95,11 @@ def table_from_runs(
 
 
 def objective(table: Table) -> Callable[[Array, Array, ArrayLike], Array]:
-    """Return a function objective(key, x (d,), step ()) -> () that looks values up in a table.
+    """Make an objective for `curves.run_curves` that looks values up in a table.
 
-    `step` is the index of a checkpoint; `key` selects a run. The value is NaN if training diverged
-    or `step` is not a checkpoint.
+    The objective is a function (key, x (d,), step ()) -> (). Its key selects a run, and `step` is
+    the position of a checkpoint. The value is NaN if training diverged or there is no such
+    checkpoint.
     """
     runs = table.values.shape[1]
 
@@ -106,15 +114,15 @@ def objective(table: Table) -> Callable[[Array, Array, ArrayLike], Array]:
 
 
 def checkpoints(table: Table, steps: Sequence[int], *, average: int = 1) -> Table:
-    """Select checkpoints of a table, each averaged over the last values up to it.
+    """Return a table with some checkpoints of another, each averaged over the last values up to it.
 
     Hutchinson keeps the steps 1000, 4000 and the last one, averaged over 20 values in the thesis
     and 50 in the published code. A mean that includes a diverged checkpoint is NaN.
 
     Args:
         table: The table.
-        steps: Training steps of the checkpoints to keep.
-        average: Number of checkpoints in each mean.
+        steps: The training steps of the checkpoints to keep.
+        average: The number of checkpoints in each mean, of which the last is the one to keep.
     """
     available = np.asarray(table.steps)
     wanted = np.asarray(steps)
@@ -139,19 +147,19 @@ def checkpoints(table: Table, steps: Sequence[int], *, average: int = 1) -> Tabl
 def gpar_prior(
     key: PRNGKeyArray, *, runs: int = 1, slope: float = 0.1, noise: float = 0.01
 ) -> Table:
-    """Draw a table from the prior of a GPAR model: 225 pairs of depth and width, 3 checkpoints.
+    """Draw a table of random learning curves from the prior of a GPAR model.
 
-    This is Hutchinson's synthetic search. The length scales are 2 layers of depth and half a power
-    of ten of width; the variance is 1. The prior is symmetric, so minimizing is as hard as
-    maximizing.
+    This is Hutchinson's synthetic search, over 225 pairs of depth and width with 3 checkpoints. The
+    length scales are 2 layers of depth and half a power of ten of width; the variance is 1. The
+    prior is symmetric, so minimizing is as hard as maximizing.
 
     Args:
-        key: Random key.
-        runs: Runs of every network.
-        slope: Standard deviation of the slopes of an output in the earlier outputs. With the
+        key: A random key.
+        runs: The number of runs of every network.
+        slope: The standard deviation of the slopes of an output in the earlier outputs. With the
             default, a checkpoint is hardly informative about the next one; with 1, curves continue
             as they started.
-        noise: Noise variance, drawn independently in every run.
+        noise: The variance of the noise, which is drawn independently in every run.
     """
     model = gpar(markov=None)
     p = len(_STEPS)

@@ -112,19 +112,30 @@ UCI = {
 
 
 def url(name: str) -> str:
-    """Return the address of the text file of a set."""
+    """Return the address of the text file of a UCI data set."""
     return f"{TEXT_FILES_URL}/{UCI[name].folder}/data/data.txt"
 
 
 def digest(x: np.ndarray, y: np.ndarray) -> str:
-    """Return the SHA-256 digest of x (n, d) by rows and then y (n,), as little-endian float32."""
+    """Return the SHA-256 digest of the numbers of a data set.
+
+    The digest is of x (n, d), row by row, and then y (n,), as little-endian float32.
+    """
     return hashlib.sha256(
         x.astype("<f4").tobytes() + y.astype("<f4").tobytes()
     ).hexdigest()
 
 
 def read(path: Path, name: str) -> Examples:
-    """Read a set from its text file."""
+    """Read a UCI data set from its text file.
+
+    Args:
+        path: The file.
+        name: The name of the data set, a key of UCI.
+
+    Raises:
+        ValueError: If the file is not a table of numbers with the expected columns.
+    """
     try:
         return _parse(path, name)
     except ValueError as problem:
@@ -135,7 +146,7 @@ def read(path: Path, name: str) -> Examples:
 
 @dataclass(frozen=True)
 class ContentCheck:
-    """Check that a text file contains the numbers of a set, in their order."""
+    """Check that a text file contains the numbers of a UCI data set; see `check`."""
 
     name: str
 
@@ -153,7 +164,13 @@ class ContentCheck:
 
 
 def check(name: str) -> ContentCheck:
-    """Return a check that a file contains the numbers of a set, in their order."""
+    """Return a function of a path that raises a ValueError unless the file is a UCI data set.
+
+    The file must contain the numbers of the data set in their original order.
+
+    Args:
+        name: The name of the data set, a key of UCI.
+    """
     return ContentCheck(name)
 
 

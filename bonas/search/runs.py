@@ -64,7 +64,7 @@ def run(
             it has a method `with_direction(direction)`, the run uses what that returns.
 
     Returns:
-        The history: all evaluations in order, and the final state of the search.
+        All evaluations in order, with the final state of the search.
     """
     check_search(search)
     check_key(key)
