@@ -135,7 +135,7 @@ def fit_parameters(
 
 
 def has_gap(mask: Bool[Array, "n p"]) -> Bool[Array, " n"]:
-    """Return which rows have an observed output after one that was not observed."""
+    """Return which rows of a mask have an observed output after one that was not observed."""
     return (mask[:, 1:] & ~mask[:, :-1]).any(axis=1)
 
 

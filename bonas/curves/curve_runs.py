@@ -265,9 +265,9 @@ def run_curves_many(
     networks: int | None = None,
     direction: Direction = "minimize",
 ) -> CurveHistory:
-    """Run a search once per key (k,), in sequence and compiled once; leaves are (k, ...).
+    """Run a search on learning curves once for each of k keys, in one compiled program.
 
-    See `run_curves` for the other arguments.
+    Leaves of the result are (k, ...). See `run_curves` for the other arguments.
     """
     if keys.ndim != 1 or not keys.size:
         raise ValueError(

@@ -57,7 +57,7 @@ def rate_score(
     reached: Int[Array, " m"],
     steps: Int[Array, " c"],
 ) -> Float[Array, " m"]:
-    """Return the log of the acquisition per remaining training step.
+    """Return the log of the acquisition per training step that is left to the end.
 
     Args:
         log_acquisition: The logarithm of an acquisition, as a function of mean, std and best.
@@ -77,7 +77,7 @@ def checkpoint_score(
     reached: Int[Array, " m"],
     steps: Int[Array, " c"],
 ) -> Float[Array, " m"]:
-    """Return the log of the highest gain per training step with one optional stop.
+    """Return the log of the highest expected gain per training step, with one optional stop.
 
     The plan is to train up to checkpoint j, observe the value there, and then either stop or train
     to the end. Reaching the checkpoint costs δ steps. The observation shifts the mean of the final

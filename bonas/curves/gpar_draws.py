@@ -24,7 +24,7 @@ LayerStep = Callable[[Layer, Outputs], tuple[Column, Any]]
 
 
 class CurveStart(NamedTuple):
-    """Points, and the observed beginning of the curve at each, in the model's units."""
+    """Points where curves are drawn, and the observed beginnings there, in the model's units."""
 
     x: Array  # (m, d)
     y: Array  # (m, p) zeros where not observed

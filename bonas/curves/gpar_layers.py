@@ -27,7 +27,7 @@ class GPARPosterior(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """One layer of a conditioned GPAR, as a scan over the layers receives it."""
+    """One layer of a conditioned GPAR, in the form that a scan over the layers receives."""
 
     output: Array  # () int: the output that the layer predicts
     window: Array  # (p,) bool: the outputs that it takes as inputs
@@ -38,7 +38,7 @@ class Layer(NamedTuple):
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class LayerSettings:
-    """Settings of a GPAR, described in `curves.gpar`, and the resulting layers."""
+    """Settings of a GPAR, the arguments of `curves.gpar`, and the layers that result from them."""
 
     linear_inputs: bool
     linear: bool

@@ -65,12 +65,17 @@ class GPAR(LayerSettings):
         return {"kernel": kernel, "noise": noise.expand((p,))}
 
     def condition(self, params: Params, data: Dataset) -> GPARPosterior:
-        """Condition on curves; each output is centered and scaled by its observed values."""
+        """Condition on curves, after centering and scaling each output by its observed values.
+
+        Args:
+            params: The parameters of all layers, as drawn from `prior`.
+            data: Points x (n, d) and curves y (n, p), masked where not observed.
+        """
         self.check(data)
         return _condition(self, params, data)
 
     def log_evidence(self, params: Params, data: Dataset) -> Float[Array, ""]:
-        """Return log p(y | x, params) of the centered and scaled outputs: a sum over layers."""
+        """Return log p(y | x, params) of the centered and scaled outputs, summed over layers."""
         self.check(data)
         return _log_evidence(self, params, data)
 
@@ -147,7 +152,13 @@ class GPAR(LayerSettings):
         x: ArrayLike,
         y: ArrayLike,
     ) -> Float[Array, "m p"]:
-        """Return log p(y_i | x, y_<i, data) of held-out curves y (m, p), noise included."""
+        """Return log p(y_i | x, y_<i, data) of held-out curves, noise included.
+
+        Args:
+            posterior: The model given data.
+            x: The points (m, d) of the curves.
+            y: The curves (m, p), fully observed.
+        """
         observed = PartialCurves(jnp.asarray(y), jnp.ones(jnp.shape(y), bool))
         start = scale_start(posterior, x, observed)
         values = start.y

@@ -209,7 +209,9 @@ def top_k(
     width: int = 16,
     k: int = 4,
 ) -> SuccessiveHalving:
-    """Train `width` random networks to the first checkpoint, and the best k to the end.
+    """Search random networks by training the best k of `width` to the end.
+
+    The networks are compared at the first checkpoint.
 
     Args:
         space: The space from which networks are drawn at random.

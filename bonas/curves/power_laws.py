@@ -29,7 +29,7 @@ _LEAST_GAIN = 0.01
 
 
 class Population(NamedTuple):
-    """Distribution over networks of the final value f and the amplitude a of the curve."""
+    """Distribution of the final value f and the amplitude a of curves over networks."""
 
     mean: Array  # (2,) of (f, a)
     cov: Array  # (2, 2) of (f, a)
@@ -96,7 +96,7 @@ class PowerLaw(CurveModel):
         data: Dataset,
         state: PowerLawState,
     ) -> tuple[PowerLawState, FitInfo]:
-        """Learn the population, then the GP of final values, both from the last state."""
+        """Fit the population, then the Gaussian process of final values, from the last state."""
         data, level, scale = standardize(clean(data))
         shapes = curve_shapes(state.times)
 

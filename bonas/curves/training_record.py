@@ -48,7 +48,7 @@ def is_complete(record: TrainingRecord) -> Bool[Array, " n"]:
 
 
 def is_unfinished(record: TrainingRecord) -> Bool[Array, " n"]:
-    """Return which networks can be trained further."""
+    """Return which networks have started, have not reached the end, and have not failed."""
     return is_started(record) & ~is_complete(record) & ~record.failed
 
 
@@ -130,7 +130,7 @@ def _check_step(
 
 
 def check_steps(steps: ArrayLike | Sequence[int]) -> tuple[int, ...]:
-    """Return the training steps up to each checkpoint as a tuple.
+    """Check the numbers of training steps up to each checkpoint, and return them as a tuple.
 
     Raises:
         ValueError: If they are not positive, increasing integers.

@@ -98,7 +98,13 @@ def scale_axis(
     which: str,
     parameter: Parameter,
 ) -> None:
-    """Give an axis ("x" or "y") the scale, the limits and the ticks of a parameter."""
+    """Give an axis the scale, the limits and the ticks of a parameter.
+
+    Args:
+        ax: The axes.
+        which: "x" or "y".
+        parameter: The parameter that the axis shows.
+    """
     low = parameter.low
     high = parameter.high
     if parameter.choices:

@@ -63,7 +63,7 @@ _LOSSES = {"log_likelihood": -1.0, "rmse": 1.0, "rmse_published": 1.0}
 
 
 class Network(NamedTuple):
-    """An architecture of the table."""
+    """The architecture of a network of the table."""
 
     depth: int
     width: int  # units of the first hidden layer

@@ -43,7 +43,7 @@ class Scaling(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Three parts of a data set, scaled by the training part."""
+    """Training, validation and test parts of a data set, scaled by the training part."""
 
     train: Examples
     validation: Examples
@@ -66,7 +66,9 @@ def select_rows(examples: Examples, chosen: ArrayLike) -> Examples:
 
 
 def fit_scaling(examples: Examples, kind: str = "standard") -> Scaling:
-    """Fit a scaling to examples; constant columns are only centered.
+    """Compute a scaling of inputs and targets from examples; see `scale`.
+
+    Constant columns are only centered, and the labels of a classification are unchanged.
 
     Args:
         examples: The examples to fit, usually the training rows.

@@ -201,7 +201,16 @@ def rotated_subspace(
 
 
 def directions(d: int = 50, effective: int = 3, *, seed: int = 0) -> np.ndarray:
-    """Return the orthonormal directions (d, effective) along which `rotated_subspace` changes."""
+    """Return the orthonormal directions along which `rotated_subspace` varies.
+
+    Args:
+        d: The number of columns.
+        effective: The number of directions, which is that of the columns of the base problem.
+        seed: The random seed of the problem.
+
+    Returns:
+        The matrix Q (d, effective), with one direction per column.
+    """
     if d < effective:
         raise ValueError(
             f"d must be at least the number of directions, {effective}; got {d}"

@@ -42,7 +42,7 @@ def two_class_plane(key: PRNGKeyArray, *, n: int = 200, noise: float = 0.1) -> E
 
 
 def pieces(x: ArrayLike) -> np.ndarray:
-    """Evaluate Wilton's first function: lines, a parabola and a growing wave.
+    """Evaluate the function of Wilton's experiment 1: lines, a parabola and a growing wave.
 
     It jumps at -10, -8 and 2.
     """
@@ -55,17 +55,31 @@ def wilton_pieces(key: PRNGKeyArray, *, n: int = 150, noise: float = 5.0) -> Exa
     """Draw the data of Wilton's experiment 1: x ~ U(-14, 11), y = pieces(x) + N(0, noise²).
 
     Wilton does not state the size of the test set.
+
+    Args:
+        key: A random key.
+        n: The number of rows.
+        noise: The standard deviation of the noise.
     """
     return _curve(key, pieces, WILTON_RANGE, n, noise)
 
 
 def cubic(x: ArrayLike) -> np.ndarray:
-    """Evaluate 10 - 140 x + 400 x² - 250 x³ (polyreg of Kroese et al. 2019)."""
+    """Evaluate 10 - 140 x + 400 x² - 250 x³, the function of Wilton's experiment 2.
+
+    It is "polyreg" of Kroese et al. 2019.
+    """
     return np.polyval([-250.0, 400.0, -140.0, 10.0], np.asarray(x, np.float64))
 
 
 def wilton_cubic(key: PRNGKeyArray, *, n: int = 100, noise: float = 5.0) -> Examples:
-    """Draw the data of Wilton's experiment 2: x ~ U(0, 1), y = cubic(x) + N(0, noise²)."""
+    """Draw the data of Wilton's experiment 2: x ~ U(0, 1), y = cubic(x) + N(0, noise²).
+
+    Args:
+        key: A random key.
+        n: The number of rows.
+        noise: The standard deviation of the noise.
+    """
     return _curve(key, cubic, (0.0, 1.0), n, noise)
 
 
@@ -79,6 +93,11 @@ def agrawal_sinusoid(key: PRNGKeyArray, *, n: int = 20, noise: float = 0.1) -> E
     """Draw the data of Agrawal's verification: x ~ U(-1, 1), y = sinusoid(x) + N(0, noise²).
 
     The thesis does not state the noise; the default is our choice.
+
+    Args:
+        key: A random key.
+        n: The number of rows.
+        noise: The standard deviation of the noise.
     """
     return _curve(key, sinusoid, (-1.0, 1.0), n, noise)
 

@@ -33,7 +33,7 @@ class Uci(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of x."""
+        """The shape of x: the number of rows and of input columns."""
         return self.rows, len(self.names)
 
 

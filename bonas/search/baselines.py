@@ -170,7 +170,7 @@ def random(space: Space, *, batch: int = 1) -> RandomSearch:
 
 
 def sobol(space: Space, *, batch: int = 1) -> SobolSearch:
-    """Search along a Sobol sequence with one random shift (Cranley & Patterson 1976).
+    """Search a space along a Sobol sequence with one random shift (Cranley & Patterson 1976).
 
     The sequence covers the space more evenly than random points. In finite spaces, repeated points
     are skipped as by `random`.

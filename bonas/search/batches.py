@@ -22,9 +22,12 @@ Record = Callable[[Any, AskInfo], Any]
 
 
 def points_per_ask(search: Search, state: Any, evaluations: int) -> int:
-    """Return the number of points per ask, which must divide the number of evaluations.
+    """Return the number of points per ask.
 
     It is the `batch` of the search, or the number of points that `ask` returns.
+
+    Raises:
+        ValueError: If the number of evaluations is not a positive multiple of it.
     """
     q = getattr(search, "batch", None)
     if not isinstance(q, int):

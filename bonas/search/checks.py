@@ -177,7 +177,7 @@ def initial_rows(space: Space, initial: ArrayLike) -> tuple[tuple[float, ...], .
 
 
 def check_output(scales: tuple[Any, ...], names: Any, model: Surrogate) -> None:
-    """Raise a ValueError unless there are valid output scales, one for a model without evidence."""
+    """Raise a ValueError for invalid output scales, or several for a model without evidence."""
     check_static("output", scales)
     for one in scales:
         if not callable(one) and not (isinstance(one, str) and one in names):

@@ -270,7 +270,7 @@ class SteppedSearch:
             self._finish_compilation()
 
     def tell(self, observation: Observation) -> None:
-        """Add an observation."""
+        """Tell the search the result of one evaluation."""
         if self._state is None:
             self._told.append(observation)
         else:

@@ -18,13 +18,13 @@ from bonas.surrogates import FitInfo, hyperparameters
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """A record of the model of a search; see `model_record`."""
+    """Recorder of the model of a search; see `model_record`."""
 
     search: Bayes
     direction: Direction | None
 
     def with_direction(self, direction: Direction) -> "ModelRecord":
-        """Return the record for a run in this direction."""
+        """Return the recorder for a run in the given direction."""
         if self.direction not in (None, direction):
             raise ValueError(
                 f'expected model_record(search, direction="{direction}"), the direction of the '

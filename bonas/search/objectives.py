@@ -205,7 +205,7 @@ def _constants_of(closed: Any) -> list[Any]:
 
 
 def direction_sign(direction: str) -> float:
-    """Return the factor that makes values to minimize: 1 for "minimize", −1 for "maximize"."""
+    """Return the factor that converts values to losses: 1 for "minimize", −1 for "maximize"."""
     check_static("direction", direction)
     if direction not in DIRECTIONS:
         raise ValueError(

@@ -70,6 +70,6 @@ class DrawnNetworks(Surrogate):
 
 
 def zeros_of(make: Callable[[], Any]) -> Any:
-    """Return zeros in the shapes of the result of a function, without calling it."""
+    """Return zeros in the shapes of what a function would return, without computing it."""
     shapes = jax.eval_shape(make)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -38,7 +38,7 @@ def features(space: Space | None, x: Float[Array, "m d"]) -> Float[Array, "m k"]
 
 
 def width(space: Space | None, d: int) -> int:
-    """Return the number of columns of `features` at points of d columns."""
+    """Return the number of network inputs that `features` makes from points of d columns."""
     if space is None:
         return d
     conditional = sum(
@@ -58,7 +58,13 @@ def make_network(
 def full_batch_training(
     steps: int, learning_rate: Setting, weight_decay: Setting
 ) -> tuple[nets.Settings, nets.Hyperparameters]:
-    """Return settings of training by Adam on all rows, with half a cosine as schedule."""
+    """Return the settings of full-batch training by Adam with a cosine schedule.
+
+    Args:
+        steps: The number of steps.
+        learning_rate: The initial learning rate, which decays to zero.
+        weight_decay: The weight decay.
+    """
     settings = nets.Settings(
         optimizer="adam", batch=None, max_epochs=steps, schedule=nets.cosine
     )
@@ -70,6 +76,6 @@ def full_batch_training(
 
 
 def check_single_output(p: int) -> None:
-    """Raise a ValueError unless there is one output."""
+    """Raise a ValueError unless the number of outputs p is 1."""
     if p != 1:
         raise ValueError(f"this surrogate models one output; got p = {p}")

@@ -238,8 +238,14 @@ def condition(
 ) -> Float[Array, "s s"]:
     """Return the linear combinations of functions that condition them on new values.
 
-    The result has the posterior mean and covariance of a Gaussian process whose prior has the mean
-    and covariance of the functions, given y observed with noise at the new rows.
+    The combined functions have the posterior mean and covariance of a Gaussian process whose prior
+    has the mean and covariance of the given functions.
+
+    Args:
+        values: The values of s functions at n rows.
+        y: The observed values.
+        new: The rows to condition on.
+        noise: The variance of the noise of y.
     """
     s = len(values)
     center = jnp.eye(s, dtype=values.dtype) - 1.0 / s

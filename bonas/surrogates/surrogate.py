@@ -13,7 +13,7 @@ from bonas.spaces import Space
 
 
 class FitInfo(NamedTuple):
-    """Diagnostics of a fit."""
+    """Diagnostics of a surrogate's fit."""
 
     log_density: Array  # () log density of the hyperparameters, averaged over samples
     # () bool: whether an optimum was reached, or, for HMC and NUTS, no trajectory diverged
@@ -32,7 +32,7 @@ Samples = Float[Array, "k m"]
 
 
 class Surrogate:
-    """A model of an objective.
+    """Base class of models of an objective that a search fits and queries.
 
     A surrogate is a frozen dataclass: its settings are fields and its behavior is methods. It is
     static, equal and hashable by value, and may be passed to any jitted function; subclasses are
@@ -101,7 +101,7 @@ class Surrogate:
         return jnp.zeros(1)
 
     def covariance(self, state: Any, x: Points, at: OtherPoints) -> Covariances:
-        """Return the posterior covariances of the latent values at two sets of points."""
+        """Return the posterior covariances (s, m, k) of the latent values at two sets of points."""
         raise NotImplementedError
 
     def sample(self, key: PRNGKeyArray, state: Any, x: Points, k: int) -> Samples:
