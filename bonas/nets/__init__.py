@@ -1,4 +1,8 @@
-"""Neural networks as arrays of one shape, trained by pure functions, and Bayesian networks."""
+"""Multilayer perceptrons, ensembles and Bayesian neural networks, trained by pure functions.
+
+Networks of different depth and width are padded to one `Shape`, so that one compiled program trains
+all of them.
+"""
 
 from bonas.nets import bnn_hmc as bnn_hmc
 from bonas.nets import bnn_vi as bnn_vi

@@ -27,7 +27,7 @@ class Weights(NamedTuple):
 
 
 class Precisions(NamedTuple):
-    """Inverse variances; for weights with another prior than the normal, scale⁻²."""
+    """Precisions of the weights and of the noise: scale⁻², which is 1 / variance if normal."""
 
     weights: Array  # (groups,)
     noise: Array  # ()
@@ -36,14 +36,14 @@ class Precisions(NamedTuple):
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class BNN:
-    """A network with a linear output (Agrawal, eqs. 2.1 and 2.2) and the priors of its weights.
+    """Bayesian network with a linear output layer, and its priors (Agrawal, eqs. 2.1 and 2.2).
 
     Args:
         inputs: Number of inputs.
         widths: Units of each hidden layer; empty for linear regression.
         outputs: Number of outputs.
-        activation: Activation of hidden units. "step" is −1 or 1; it has no gradient, so it is only
-            for draws from the prior.
+        activation: Activation of hidden units. "step" is the sign function; it has no gradient, so
+            use it only for draws from the prior.
         index: Index of the stable prior of weights and biases, one for all layers or one per layer:
             2 is normal, 1 is Cauchy; see `nets.stable_prior`.
         shared: Use one precision for every weight and bias (Agrawal, Section 5), instead of one for
@@ -123,9 +123,12 @@ class BNN:
 
 
 def map_layers(bnn: BNN, function: Callable[..., Array], *trees: Weights) -> Weights:
-    """Map function(index, width scale, precision group, *leaves) over all weights and biases.
+    """Map a function over the weights and biases of all layers, with the settings of their prior.
 
-    If the trees have fewer layers than the network, these are its first layers.
+    Args:
+        bnn: The network.
+        function: Called as function(index, width_scale, precision_group, leaf, ...).
+        trees: Weights with the same layers, which may be only the first layers of the network.
     """
     layers = len(bnn.indices)
     kernels = []
@@ -151,7 +154,7 @@ def _total(terms: Weights) -> Array:
 
 
 def draw_precisions(key: PRNGKeyArray, bnn: BNN, dtype: Any = None) -> Precisions:
-    """Draw precisions from their prior."""
+    """Draw the precisions of the weights and of the noise from their Gamma priors."""
     dtype = jnp.result_type(float) if dtype is None else dtype
     shape, rate = (
         Precisions(
@@ -165,7 +168,10 @@ def draw_precisions(key: PRNGKeyArray, bnn: BNN, dtype: Any = None) -> Precision
 
 
 def draw_gamma(key: Array, shape: Precisions, rate: Precisions) -> Precisions:
-    """Draw from Gamma distributions in one call, because the sampler is slow to compile."""
+    """Draw precisions from Gamma distributions.
+
+    One call draws all of them, because the sampler is slow to compile.
+    """
     shapes = jnp.append(shape.weights, shape.noise)
     # Without dtype, JAX draws in float64.
     drawn = jax.random.gamma(key, shapes, dtype=shapes.dtype)
@@ -173,7 +179,7 @@ def draw_gamma(key: Array, shape: Precisions, rate: Precisions) -> Precisions:
 
 
 def draw_position(key: PRNGKeyArray, bnn: BNN, precisions: Precisions) -> Weights:
-    """Draw a network from the prior, as a position of the sampler; see `weights_at`."""
+    """Draw a network from the prior, in the variables of the sampler; see `weights_at`."""
     keys = iter(jax.random.split(key, 2 * len(bnn.indices)))
     dtype = precisions.weights.dtype
 
@@ -191,7 +197,10 @@ def draw_position(key: PRNGKeyArray, bnn: BNN, precisions: Precisions) -> Weight
 
 
 def weights_at(bnn: BNN, position: Weights, precisions: Precisions) -> Weights:
-    """Convert a position of the sampler to weights."""
+    """Convert a position of the sampler to weights.
+
+    Positions of a whitened network are latent variables; otherwise they are the weights.
+    """
     if not bnn.whitened:
         return position
 
@@ -213,7 +222,7 @@ def apply(
 def hidden_features(
     bnn: BNN, hidden: Weights, x: Float[Array, "n inputs"]
 ) -> Float[Array, "n units"]:
-    """Compute the units of the last hidden layer from the weights of all hidden layers."""
+    """Compute the activations of the last hidden layer from the weights of all hidden layers."""
     if x.shape[1] != bnn.inputs:
         raise ValueError(f"expected x of shape (n, {bnn.inputs}); got {x.shape}")
     for kernel, bias in zip(*hidden, strict=True):

@@ -36,9 +36,10 @@ def conditional(
 
     Args:
         bnn: The network.
-        weights: Its weights.
+        weights: Weights of the network.
         data: Observed values.
-        mixing: Factor of each squared weight, where its prior is a mixture of normal distributions.
+        mixing: Factor λ of each squared weight, if its prior is a scale mixture of normals (see
+            `gibbs`); 1 if None.
     """
     mixing = mixing or jax.tree.map(jnp.ones_like, weights)
     halves = jnp.zeros(bnn.groups, weights.biases[0].dtype)
@@ -73,10 +74,14 @@ def gibbs(
     precisions: Precisions,
     data: Dataset,
 ) -> tuple[Weights, Precisions]:
-    """Draw precisions given the weights, and return the position of the same weights under them.
+    """Draw the precisions given the weights and the data.
 
-    A Cauchy weight is normal with precision λ τ, λ ~ Gamma(1/2, 1/2): λ is drawn first and
-    discarded.
+    The weights do not change. The position of a whitened network changes, because it is relative to
+    the precisions. A Cauchy weight is normal with precision λ τ, λ ~ Gamma(1/2, 1/2): λ is drawn
+    first and discarded.
+
+    Returns:
+        The position of the same weights, and the new precisions.
     """
     weights = weights_at(bnn, position, precisions)
     mixing_key, precision_key = jax.random.split(key)

@@ -1,6 +1,6 @@
-"""Sample Bayesian networks by Hamiltonian Monte Carlo, with Gibbs draws of precisions.
+"""Bayesian networks sampled by Hamiltonian Monte Carlo, with Gibbs draws of the precisions.
 
-Agrawal, Section 5.
+The method is that of Agrawal (2016, Section 5).
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _INITIAL_STEP_SIZE = 0.01
 
 
 class Draws(NamedTuple):
-    """Sampled networks, s per chain; draws of the prior and merged draws have no axis of chains."""
+    """Sampled networks, s per chain; prior draws and merged draws have no axis of chains."""
 
     weights: Weights  # (chains, s, ...)
     precisions: Precisions  # (chains, s, ...)
@@ -85,9 +85,17 @@ def init_chains(
     precisions: Precisions | None = None,
     dtype: Any = None,
 ) -> Chain:
-    """Initialize chains from the prior, or at the given precisions.
+    """Initialize chains by draws from the prior.
 
-    Leaves have shape (chains, ...).
+    Args:
+        key: Random key.
+        bnn: The network and its priors.
+        chains: Number of chains.
+        precisions: Precisions of all chains; drawn from their prior if None.
+        dtype: Floating-point type of drawn precisions; the default of JAX if None.
+
+    Returns:
+        State of the chains, leaves (chains, ...).
     """
 
     def init_chain(key: Array) -> Chain:
@@ -104,7 +112,7 @@ def init_chains(
 
 
 def prior(key: PRNGKeyArray, bnn: BNN, samples: int, *, dtype: Any = None) -> Draws:
-    """Draw networks from the prior, leaves (samples, ...) (Agrawal, Figure 1)."""
+    """Draw `samples` networks from the prior, leaves (samples, ...) (Agrawal, Figure 1)."""
     position, precisions, _ = init_chains(key, bnn, samples, dtype=dtype)
     return Draws(jax.vmap(partial(weights_at, bnn))(position, precisions), precisions)
 
@@ -126,10 +134,11 @@ def sample(
     target: float = 0.9,
     depth: int = 10,
 ) -> tuple[Draws, Chain, Info]:
-    """Sample networks given the data.
+    """Sample networks from the posterior by HMC or NUTS.
 
-    Chains continue from their last state, so the chains of the previous search step need only a
-    short burn-in. They run one after the other, compiled once.
+    Chains continue from the given state, so chains that were run on slightly fewer data, as in the
+    previous step of a search, need only a short burn-in. They run one after the other in one
+    compiled program.
 
     Args:
         key: Random key.
@@ -138,12 +147,12 @@ def sample(
         chains: State of the chains; see `init_chains`.
         samples: Networks kept per chain.
         burn: Burn-in iterations; may be traced for "hmc".
-        gibbs_delay: Iterations of the burn-in before the first Gibbs draw. Weights from the prior
-            do not fit the data, and precisions drawn immediately would explain all data as noise.
+        gibbs_delay: Burn-in iterations before the first Gibbs draw. Weights from the prior do not
+            fit the data, so precisions drawn immediately would explain all data as noise.
         thin: Iterations per network kept.
         method: "hmc" or "nuts"; see `bonas.infer.hmc_within_gibbs`.
-        precisions: "gibbs" draws them from their conditionals between trajectories, "joint" samples
-            their logarithms together with the weights, "fixed" keeps them.
+        precisions: "gibbs" draws the precisions from their conditionals between trajectories,
+            "joint" samples their logarithms together with the weights, "fixed" keeps their values.
         output: "sampled" samples the weights of the output layer with the others; "integrated"
             integrates them out and draws them given the hidden layers
             (`nets.integrated_output`), which allows much larger steps for the same posterior.
@@ -286,7 +295,7 @@ def complete_draws(
 
 
 def merge_chains(draws: Draws) -> Draws:
-    """Merge the draws of all chains, leaves (chains · s, ...)."""
+    """Merge the draws of all chains: leaves (chains, s, ...) become (chains · s, ...)."""
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
 
 
@@ -298,9 +307,15 @@ def outputs(
 
 
 def predict(bnn: BNN, weights: Weights, x: Float[Array, "m inputs"]) -> Prediction:
-    """Return mean and standard deviation (m, outputs) over networks, without noise.
+    """Predict the mean and standard deviation (m, outputs) over networks, without noise.
 
-    See Agrawal, eqs. 5.8 and 5.9.
+    Args:
+        bnn: The network.
+        weights: Weights of s networks, leaves (s, ...); see `merge_chains`.
+        x: Input rows.
+
+    Returns:
+        The prediction of Agrawal, eqs. 5.8 and 5.9.
     """
     values = outputs(bnn, weights, x)
     return Prediction(values.mean(axis=0), safe_sqrt(values.var(axis=0)))

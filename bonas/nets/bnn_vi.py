@@ -51,11 +51,11 @@ class VI:
         forward: "sampled" draws activations by local reparameterization (Hutchinson, eqs. 2.10 to
             2.12). "deterministic" propagates means and variances as if activations were normal and
             independent (Wu et al. 2018).
-        samples: Draws of the activations per update; the thesis uses 10.
+        samples: Draws of the activations per update; Hutchinson uses 10.
         antithetic: Draw an even number of samples as pairs with opposite noise. The bound stays
             unbiased and needs half the random numbers, which saves about an eighth of an
             update. The gradient of the means varies less while standard deviations are small.
-        head: Predict the log noise variance with a second output, so that noise depends on x.
+        head: Predict the log noise variance with a second output, so that the noise depends on x.
     """
 
     prior: str = "layers"
@@ -217,7 +217,7 @@ def moments(
     architecture: Architecture,
     x: Float[Array, "n inputs"],
 ) -> tuple[Float[Array, "n outputs"], Float[Array, "n outputs"]]:
-    """Propagate means and variances to the outputs, as if activations were independent normals."""
+    """Return mean and variance of the outputs, as if activations were independent normals."""
     if shape.activations != ("relu",):
         raise ValueError(
             f"moments are implemented only for relu; the shape has activations {shape.activations}"
@@ -307,15 +307,15 @@ class Scores(NamedTuple):
 
     # () mean over rows of the log of the mean density over samples
     log_likelihood: Array
-    rmse: Array  # () of the mean prediction
-    # () over rows and samples, so it includes the predictive variance
+    rmse: Array  # () root-mean-square error of the mean prediction
+    # () root-mean-square error over rows and samples, which includes the predictive variance
     rmse_published: Array
 
 
 def scores(
     vi: VI, q: Variational, outputs: Float[Array, "k n outputs"], y: Float[Array, " n"]
 ) -> Scores:
-    """Score the posterior on values y by samples of its outputs."""
+    """Score the posterior on rows with values y, from k samples of its outputs for these rows."""
     density = jax.nn.logsumexp(_log_likelihood(vi, q, outputs, y), axis=0) - math.log(
         len(outputs)
     )

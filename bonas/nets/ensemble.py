@@ -38,7 +38,7 @@ class Design(NamedTuple):
 
 
 class Ensemble(NamedTuple):
-    """A trained ensemble; it passes through jit, vmap and scan."""
+    """A trained ensemble, as a pytree for `jit`, `vmap` and `lax.scan`."""
 
     shape: Shape  # static
     subsampling: Subsampling  # static
@@ -48,8 +48,8 @@ class Ensemble(NamedTuple):
     # (capacity,) int: region that each member predicts in; see Subsampling.group
     group: Array
     included: Array  # (capacity,) bool: members in the average
-    # (capacity,) bool: included although `has_plausible_spread` is false for it, because it is for
-    # every member of its group
+    # (capacity,) bool: included although its predictions have no plausible spread, because this
+    # holds for every member of its group; see `has_plausible_spread`
     relaxed: Array
     status: Array  # (capacity,) int: how training ended, a position in nets.STATUSES
     epochs: Array  # (capacity,) int: epochs trained; 0 for unused members
@@ -64,10 +64,10 @@ class EnsemblePrediction(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Variation of predictions between trainings."""
+    """Variance and correlation of the predictions of members over training sets."""
 
-    variance: Array  # (...) s² of one member
-    correlation: Array  # (...) rho of two members
+    variance: Array  # (...) variance s² of one member
+    correlation: Array  # (...) correlation rho of two members
 
 
 class _Member(NamedTuple):
@@ -95,7 +95,7 @@ def train_ensemble(
     subsampling: Subsampling = all_data,
     lanes: int = 1,
 ) -> Ensemble:
-    """Train an ensemble; a pure function for `jit`, `vmap` and `lax.scan`.
+    """Train an ensemble of sparse networks; a pure function for `jit`, `vmap` and `lax.scan`.
 
     Member i depends only on the key and on i, so a larger ensemble contains the smaller one, except
     with `member_data.regions`. Hidden units have the first activation of the shape. Validation rows
@@ -107,8 +107,8 @@ def train_ensemble(
         settings: Settings of training.
         design: Depth, width, number of members and density.
         hyper: Hyperparameters of all members.
-        data: Training rows.
-        capacity: Largest number of members.
+        data: Training rows, and validation rows if `settings` have patience.
+        capacity: Largest number of members, which sets the shape of the result.
         subsampling: Training data of each member; see `bonas.nets.member_data`.
         lanes: Members trained at once by `vmap`. One is fastest on a CPU.
     """
@@ -185,12 +185,16 @@ def has_plausible_spread(
     """Return whether predictions and targets vary by about the same amount over training rows.
 
     A spread is plausible if the standard deviation of the predictions is between a tenth and ten
-    times the standard deviation of the targets, or if the targets do not vary. Wilton removes
-    networks that lost too many weights "on the basis of variability in predictions", but does not
-    state the rule. A network without connection to its inputs predicts a constant. Predictions of a
-    least-squares fit vary R times as much as the targets, so a tenth means that the fit explains
-    one percent of the variance. The rule depends neither on the scale of the targets nor on other
-    members.
+    times that of the targets, or if the targets do not vary. A network without connection to its
+    inputs predicts a constant and fails. Wilton removes networks that lost too many weights "on the
+    basis of variability in predictions", but does not state the rule. The limit of a tenth follows
+    from least squares: the standard deviation of fitted values is R times that of the targets, so
+    R = 0.1 explains one percent of the variance.
+
+    Args:
+        outputs: Predictions for the training rows.
+        targets: Targets of the training rows.
+        weight: Weight of each row; equal weights if None.
     """
     weight = jnp.ones(len(outputs), outputs.dtype) if weight is None else weight
     predicted = _weighted_std(outputs, weight)
@@ -212,7 +216,7 @@ def _weighted_std(values: Array, weight: Array) -> Array:
 def member_outputs(
     ensemble: Ensemble, x: Float[Array, "m inputs"]
 ) -> Float[Array, "capacity m outputs"]:
-    """Compute the outputs of every member, including members that are not averaged."""
+    """Compute the outputs of every member, including those excluded from the average."""
 
     def outputs(params: Params) -> Array:
         return apply(ensemble.shape, params, x, ensemble.architecture)
@@ -221,7 +225,10 @@ def member_outputs(
 
 
 def predict(ensemble: Ensemble, x: Float[Array, "m inputs"]) -> EnsemblePrediction:
-    """Compute mean and standard deviation of the included members; NaN without such members."""
+    """Predict the mean and standard deviation over the included members; NaN without any.
+
+    With regions, only the members of a point's region predict there, unless all of them diverged.
+    """
     outputs = member_outputs(ensemble, x)
     group = ensemble.subsampling.group(ensemble.plan, x)
     used = ensemble.included[:, None] & (ensemble.group[:, None] == group[None, :])
@@ -249,6 +256,9 @@ def estimate_moments(outputs: Float[Array, "repeats members *points"]) -> Moment
 
     s² is the average variance of a member over repeats, and rho s² the average covariance of two
     members; both estimates are unbiased.
+
+    Args:
+        outputs: Predictions of every member after every repeat; at least 2 of each.
     """
     if outputs.ndim < 2 or outputs.shape[0] < 2 or outputs.shape[1] < 2:
         raise ValueError(

@@ -34,7 +34,7 @@ class Run(NamedTuple):
 
 
 def epoch_limit(run: Run) -> Int[Array, ""]:
-    """Return the largest number of epochs of a network."""
+    """Return the largest number of epochs of a run, `hyper.epochs` or `settings.max_epochs`."""
     max_epochs = jnp.asarray(run.settings.max_epochs, jnp.int32)
     if run.hyper.epochs is None:
         return max_epochs
@@ -54,7 +54,7 @@ def row_weights(data: Examples) -> Float[Array, " n"]:
 def train_epoch(
     run: Run, params: Float[Array, " k"], moments: Any, epoch: Int[Array, ""]
 ) -> tuple[Float[Array, " k"], Any, Float[Array, ""]]:
-    """Train for one epoch.
+    """Train a network for one epoch.
 
     Args:
         run: Inputs of the run.
@@ -169,7 +169,10 @@ def _loss(
 def gradient_transformation(
     optimizer: str, hyper: Hyperparameters, dtype: Any
 ) -> optax.GradientTransformation:
-    """Return the optimizer without its learning rate; zero gradients give zero updates."""
+    """Return the optax transformation of an optimizer, without its learning rate.
+
+    Zero gradients give zero updates, so missing parameters stay zero.
+    """
     if optimizer == "adam":
         return optax.scale_by_adam()
     if optimizer == "adadelta":
@@ -180,7 +183,7 @@ def gradient_transformation(
 
 
 def split_by_layer(value: ArrayLike, shape: Shape, dtype: Any) -> dict[str, Array]:
-    """Return a value for all layers (), or one per layer (depth + 1,), as a tree of layers."""
+    """Split a value () for all layers, or (depth + 1,) with one per layer, by layer name."""
     layers = jnp.broadcast_to(jnp.asarray(value, dtype), (shape.depth + 1,))
     return {"first": layers[0], "hidden": layers[1:-1], "last": layers[-1]}
 
@@ -226,7 +229,7 @@ def add_weight_decay(
 
 
 def limit_norms(params: Array, hyper: Hyperparameters, shape: Shape) -> Array:
-    """Scale down the incoming weights of units in params (k,) whose norm exceeds max_norm."""
+    """Scale the incoming weights of every unit in params (k,) to a norm of at most max_norm."""
     if hyper.max_norm is None:
         return params
     limits = split_by_layer(hyper.max_norm, shape, params.dtype)

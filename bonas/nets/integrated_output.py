@@ -65,8 +65,8 @@ def design_matrix(
 ) -> Float[Array, "n features"]:
     """Return features Φ such that outputs are Φ w with standard normal w.
 
-    They have the default precision, because the algebra loses digits in proportion to the ratio of
-    signal to noise.
+    The features have the default floating-point type of JAX, because the linear algebra loses
+    digits in proportion to the ratio of signal to noise.
     """
     weight_scale, bias_scale = output_scales(bnn, precisions)
     units = hidden_features(bnn, hidden, x) * weight_scale
@@ -132,7 +132,7 @@ def complete(
     precisions: Precisions,
     data: Dataset,
 ) -> Weights:
-    """Add an output layer to a position, drawn given the hidden layers and the data.
+    """Draw the output layer given the hidden layers and the data, and add it to the position.
 
     By Matheron's rule, a draw w from the prior becomes the posterior draw
     w + Φᵀ(ΦΦᵀ + I / τ_n)⁻¹(y − Φw − noise).

@@ -54,7 +54,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss or metric of a name; a function is returned unchanged."""
+    """Return the loss or metric with a given name; a function is returned unchanged."""
     if callable(loss):
         return loss
     if loss not in LOSSES:

@@ -29,23 +29,35 @@ class MemberData(NamedTuple):
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Subsampling:
-    """A rule that selects the training data of each member; this base class selects all data.
+    """Base class of rules that select the training data of each member; it selects all data.
 
     Subclass it and override any of the three methods.
     """
 
     def plan(self, data: Examples, members: Int[Array, ""]) -> Any:
-        """Return a pytree that all members share, such as the regions of the input space."""
+        """Return a pytree that all members share, such as the regions of the input space.
+
+        Args:
+            data: Training rows.
+            members: Number of members in use.
+        """
         return ()
 
     def member(
         self, key: PRNGKeyArray, number: Int[Array, ""], plan: Any, data: Examples
     ) -> MemberData:
-        """Return the data of the member with this number."""
+        """Select the training data of one member.
+
+        Args:
+            key: Random key of the member.
+            number: Number of the member, from 0.
+            plan: Result of `plan`.
+            data: Training rows.
+        """
         return _member(data)
 
     def group(self, plan: Any, x: Float[Array, "m inputs"]) -> Int[Array, " m"]:
-        """Return the group of members that predicts at each point."""
+        """Return the number of the group of members that predicts at each point."""
         return jnp.zeros(len(x), jnp.int32)
 
 
@@ -68,7 +80,7 @@ class Bootstrap(Subsampling):
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class RandomFeatures(Subsampling):
-    """Random subspaces: each member uses a random fraction of the inputs, at least one."""
+    """Random subspaces: each member uses a random fraction `share` of the inputs, at least one."""
 
     share: float = 0.5
 
@@ -144,7 +156,7 @@ bootstrap = Bootstrap()
 
 
 def random_features(share: float = 0.5) -> RandomFeatures:
-    """Connect each member to a random fraction of the inputs, at least one."""
+    """Return a rule that connects each member to a random fraction of the inputs, at least one."""
     return RandomFeatures(share)
 
 
@@ -156,7 +168,7 @@ def regions(
     fit_rows: int = 14,
     min_jump: float = 3.5,
 ) -> Regions:
-    """Split the input space into boxes at jumps, and train each member in one box.
+    """Return a rule that splits the input space at jumps and trains each member in one box.
 
     The boxes are the leaves of a tree. Parabolas are fitted to the rows on either side of a point;
     if the function is smooth, they agree there. The next split is at the point and column with the
@@ -169,8 +181,8 @@ def regions(
             deviations of each input. It improves fits of smooth functions and worsens fits at
             jumps.
         min_rows: Smallest number of rows in a box.
-        fit_rows: Number of rows of a fit of a parabola.
-        min_jump: Smallest difference for a split, in standard errors.
+        fit_rows: Number of rows that each parabola is fitted to.
+        min_jump: Smallest difference that causes a split, in standard errors.
     """
     return Regions(cells, overlap, min_rows, fit_rows, min_jump)
 

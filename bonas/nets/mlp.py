@@ -36,10 +36,10 @@ INITIAL = ("scaled", "unit", "uniform")
 def draw_padded(
     sampler: Sampler, key: Array, sizes: tuple[int, int, int], dtype: Any
 ) -> Array:
-    """Draw an array (layers, rows, columns) whose entries do not depend on its sizes.
+    """Draw an array (layers, rows, columns) whose entries do not depend on the padding.
 
     A larger draw contains the smaller one in its corner, so a network starts with the same weights
-    and drops the same units for any shape that it is padded to.
+    and drops the same units in every shape that it is padded to.
     """
     layers, rows, columns = sizes
     numbers = jnp.arange(layers)[:, None] * _ROWS + jnp.arange(rows)[None, :]
@@ -138,7 +138,15 @@ def apply(
     architecture: Architecture,
     keep: Float[Array, "depth n width"] | None = None,
 ) -> Float[Array, "n outputs"]:
-    """Compute the outputs of a network for rows x; for dropout, `keep` multiplies hidden units."""
+    """Compute the outputs of a network for rows x.
+
+    Args:
+        shape: Shape that the network is padded to.
+        params: Parameters, zero where they are missing.
+        x: Input rows.
+        architecture: The network.
+        keep: Factors of the hidden units for dropout; None for no dropout.
+    """
     if jnp.ndim(x) != 2 or jnp.shape(x)[1] != shape.inputs:
         raise ValueError(f"expected x of shape (n, {shape.inputs}); got {jnp.shape(x)}")
     outputs: Any = MLP(shape).apply({"params": params}, x, architecture, keep)
@@ -146,10 +154,10 @@ def apply(
 
 
 def masks(key: PRNGKeyArray, shape: Shape, architecture: Architecture) -> Params:
-    """Mark the parameters that a network has.
+    """Return boolean masks of the parameters that exist in a network.
 
     Parameters within its widths and layers exist, each with probability `density`. Sparse networks
-    lose both weights and biases, also of the output (Wilton, Section 3.3).
+    lose both weights and biases, including those of the output layer (Wilton, Section 3.3).
     """
     widths = architecture.widths[jnp.argsort(architecture.widths == 0, stable=True)]
     units = jnp.arange(shape.width)[None, :] < widths[:, None]
@@ -183,7 +191,7 @@ def init(
     initial: str = "scaled",
     dtype: Any = None,
 ) -> Params:
-    """Draw initial parameters, zero outside the mask.
+    """Draw the initial parameters of a network, zero outside the mask.
 
     Args:
         key: Random key.
@@ -240,7 +248,7 @@ def flatten(params: Params) -> Array:
 
 
 def unflatten(vector: Array, shape: Shape) -> Params:
-    """Split a vector (k,) of `flatten` into the parameters of each layer."""
+    """Split a vector (k,) into the parameters of each layer, the inverse of `flatten`."""
     like = jax.tree.map(
         lambda sizes: jnp.zeros(sizes, vector.dtype),
         shape.layer_sizes,
@@ -250,9 +258,9 @@ def unflatten(vector: Array, shape: Shape) -> Params:
 
 
 def resize(params: Params, shape: Shape) -> Params:
-    """Pad parameters with zeros, or truncate them, to another width or depth.
+    """Pad parameters with zeros, or truncate them, to the sizes of another shape.
 
-    Leading axes are kept. The function uses NumPy, so that nothing is compiled.
+    Leading axes are kept. NumPy does the work, so that nothing is compiled.
     """
 
     def fit(leaf: Any, sizes: tuple[int, ...]) -> Any:

@@ -27,7 +27,10 @@ _LANES = 64
 
 
 def default_lanes(lanes: int | None) -> int:
-    """Return how many networks to train at once: by default one on a CPU, many elsewhere."""
+    """Return the number of networks to train at once.
+
+    It is `lanes`, or by default 1 on a CPU and 64 on accelerators.
+    """
     if lanes is None:
         return 1 if jax.default_backend() == "cpu" else _LANES
     check_positive_integer("lanes", lanes)
@@ -44,10 +47,10 @@ def train_many(
     *,
     lanes: int | None = None,
 ) -> Result:
-    """Train one network per key; each result equals the result of `train`.
+    """Train many networks, one per key; each result equals the result of `train`.
 
-    Call it outside `jit`: networks are sorted into buckets by width, and each bucket is compiled
-    once.
+    Call this function outside `jit`: networks are sorted into buckets by width, and each bucket is
+    compiled once.
 
     Args:
         keys: Random keys (n,).
@@ -60,7 +63,10 @@ def train_many(
             and many on accelerators.
 
     Returns:
-        Results with a leading axis n.
+        Results of the runs, leaves with a leading axis n.
+
+    Raises:
+        ValueError: If called inside `jit`, or if the arguments do not fit together.
     """
     n = len(keys)
     _check(n, shape, settings, architectures, hyper, data)

@@ -22,9 +22,15 @@ THRESHOLDS = (0.3, 0.1)
 def unit_divergence(
     vi: VI, q: Variational, mask: Params, prior_variance: Float[Array, ""]
 ) -> Float[Array, "depth width"]:
-    """Return the mean divergence of the incoming weights of each unit, without its bias.
+    """Return the mean KL divergence of the incoming weights of each unit, in nats per weight.
 
-    It is 0 for missing units.
+    Biases do not count. The divergence of missing units is 0.
+
+    Args:
+        vi: Settings of variational inference.
+        q: Posterior of the weights.
+        mask: The weights that exist.
+        prior_variance: Variance of the prior, or the mode of its inverse-gamma prior.
     """
     variance = prior_variances(vi, q, mask, prior_variance)[:-1]
     first, hidden = (
@@ -48,7 +54,12 @@ def active(
     divergence: Float[Array, "*batch depth width"],
     thresholds: tuple[float, float] = THRESHOLDS,
 ) -> Bool[Array, "*batch depth width"]:
-    """Return which units are active, by their mean divergence."""
+    """Return whether the mean divergence of each unit exceeds a threshold.
+
+    Args:
+        divergence: Mean divergence of each unit; see `unit_divergence`.
+        thresholds: Thresholds for the first hidden layer and for later layers, in nats per weight.
+    """
     depth = divergence.shape[-2]
     level = jnp.asarray(
         [thresholds[0], *[thresholds[1]] * (depth - 1)], divergence.dtype
@@ -59,7 +70,7 @@ def active(
 def prune(
     shape: Shape, q: Variational, mask: Params, kept: Bool[Array, "depth width"]
 ) -> tuple[Variational, Params]:
-    """Remove the units that are not kept, with their incoming and outgoing weights.
+    """Remove the units that are not in `kept`, with their incoming and outgoing weights.
 
     Returns:
         The posterior and the mask of the pruned network.

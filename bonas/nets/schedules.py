@@ -18,19 +18,19 @@ def constant(step: Scalar, steps: Scalar) -> Scalar:
 
 
 def cosine(step: Scalar, steps: Scalar) -> Scalar:
-    """Decay as ½ (1 + cos(π step / steps)), to zero at the end of the run."""
+    """Return ½ (1 + cos(π step / steps)), which decays from 1 to 0 over the run."""
     return 0.5 * (1.0 + jnp.cos(jnp.pi * step / steps))
 
 
 def linear(step: Scalar, steps: Scalar) -> Scalar:
-    """Decay as 1 - step / steps."""
+    """Return 1 - step / steps, which decays from 1 to 0 over the run."""
     return 1.0 - step / steps
 
 
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class InverseTime:
-    """Decay as 1 / (1 + step / half_life)."""
+    """Schedule 1 / (1 + step / half_life); see `inverse_time`."""
 
     half_life: float
 
@@ -41,7 +41,7 @@ class InverseTime:
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Warmup:
-    """Rise linearly from `start` to 1 over `updates` updates, then stay at 1."""
+    """Schedule that rises linearly from `start` to 1 over `updates` updates; see `warmup`."""
 
     start: float
     updates: int
@@ -53,7 +53,7 @@ class Warmup:
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class ZeroAtEnd:
-    """Return 1, and 0 for the last `updates` updates of the run."""
+    """Schedule that is 1, and 0 for the last `updates` updates; see `zero_at_end`."""
 
     updates: int
 
@@ -62,18 +62,22 @@ class ZeroAtEnd:
 
 
 def inverse_time(half_life: float) -> InverseTime:
-    """Decay as 1 / (1 + step / half_life): the factor is a half after `half_life` updates."""
+    """Return the schedule 1 / (1 + step / half_life), which is ½ after `half_life` updates."""
     return InverseTime(half_life)
 
 
 def warmup(start: float, updates: int) -> Warmup:
-    """Return a schedule that rises linearly from `start` to 1 in the first `updates` updates.
+    """Return a schedule that rises linearly from `start` to 1 over `updates` updates, then stays 1.
 
-    It suits momentum, which Sutskever et al. 2013 also raise during training, by another rule.
+    Use it for the learning rate, or for momentum, which Sutskever et al. 2013 also raise during
+    training, by another rule.
     """
     return Warmup(start, updates)
 
 
 def zero_at_end(updates: int) -> ZeroAtEnd:
-    """Return 1, and 0 for the last `updates` updates, as for a last phase without dropout."""
+    """Return a schedule that is 1, and 0 for the last `updates` updates of the run.
+
+    Use it to end training with a phase without dropout.
+    """
     return ZeroAtEnd(updates)

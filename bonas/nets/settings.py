@@ -31,7 +31,7 @@ LEARNING_RATES = {"sgd": 0.05, "adam": 1e-3, "adadelta": 1.0}
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Settings:
-    """Settings of training, which are static: each value is compiled once.
+    """Static settings of training; every combination of values is compiled once.
 
     Args:
         loss: A name in `losses.LOSSES`, or a function (outputs (n, c), targets) -> (n,).
@@ -50,8 +50,8 @@ class Settings:
         shuffle: Permute the rows before every epoch (Twist, Algorithm 2).
         schedule: Factor of the learning rate, a function (step, steps) of the update and the total
             number of updates.
-        momentum_schedule: The same for momentum.
-        dropout_schedule: The same for the dropout rates of units and inputs.
+        momentum_schedule: Factor of the momentum, like `schedule`.
+        dropout_schedule: Factor of the dropout rates of units and inputs, like `schedule`.
         initial: Distribution of the initial parameters; see `mlp.init`.
     """
 
@@ -123,7 +123,7 @@ class Settings:
 
     @property
     def checkpoint_epochs(self) -> np.ndarray:
-        """The epochs (c,) after which validation happens: the rows of Result.metrics."""
+        """Epochs (c,) after which the network is validated, one per row of `Result.metrics`."""
         if isinstance(self.checkpoints, int):
             return np.arange(self.checkpoints, self.max_epochs + 1, self.checkpoints)
         return np.asarray(self.checkpoints)
@@ -137,8 +137,9 @@ class Settings:
 class Hyperparameters(NamedTuple):
     """Hyperparameters that may differ between networks of one compiled program.
 
-    None disables a feature, or selects its default, at no cost. A value is one number for all
-    layers, or one per layer: (depth + 1,) with the output last, (depth,) for dropout.
+    None disables a feature or selects its default, and adds no computation. A value is one number
+    for all layers; learning rate and max_norm may also have one value per layer (depth + 1,), with
+    the output layer last, and dropout one per hidden layer (depth,).
     """
 
     learning_rate: ArrayLike | None = None  # None: see LEARNING_RATES
@@ -153,7 +154,7 @@ class Hyperparameters(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Training and validation rows. Training has the precision of x; `examples` gives float32."""
+    """Training and validation rows, as built by `examples`; training has the precision of `x`."""
 
     x: Array  # (n, inputs)
     y: Array  # (n, outputs) targets, or (n,) int labels
@@ -172,9 +173,9 @@ def examples(
     weight: Rows | None = None,
     dtype: Any = "float32",
 ) -> Examples:
-    """Check data and convert them for training; call it outside `jit`.
+    """Validate data and convert them to arrays for training; call this outside `jit`.
 
-    Nothing is scaled: networks train best on inputs of about unit variance.
+    Data are not scaled; networks train best on inputs of about unit variance.
 
     Args:
         x: Inputs (n, d).
@@ -183,6 +184,9 @@ def examples(
         valid_y: Targets of validation rows.
         weight: Weight of each training row in the loss; equal weights if None.
         dtype: Precision of training.
+
+    Raises:
+        ValueError: If shapes do not match, a value is not finite or a weight is negative.
     """
     if (valid_x is None) != (valid_y is None):
         name = "valid_x" if valid_y is None else "valid_y"

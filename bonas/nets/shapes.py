@@ -32,7 +32,7 @@ def check_positive_integer(name: str, value: object) -> None:
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Shape:
-    """The padded size of networks; each shape is compiled once.
+    """Padded size of networks, which is static: a program is compiled once per shape.
 
     Args:
         inputs: Number of input columns.
@@ -66,9 +66,10 @@ class Shape:
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...]]:
-        """The kernel shape of each layer, (..., incoming, units).
+        """Kernel shape (..., incoming, units) of each layer.
 
-        The output layer takes the last hidden layer as input, or else the inputs of the network.
+        The output layer takes the last hidden layer as input, or the inputs of a network without
+        hidden layers.
         """
         return {
             "first": (self.inputs, self.width),
@@ -78,7 +79,7 @@ class Shape:
 
     @property
     def layer_sizes(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """The shapes of kernel and bias of each layer."""
+        """Shapes of the kernel and bias of each layer."""
         return {
             name: {"kernel": sizes, "bias": (*sizes[:-2], sizes[-1])}
             for name, sizes in self.sizes.items()
@@ -86,18 +87,22 @@ class Shape:
 
 
 def bucket(shape: Shape, width: int) -> Shape:
-    """Return the shape that networks of a width are trained in.
+    """Return the shape in which networks of a given width are trained.
 
-    The width is padded to a power of two, and never exceeds `shape.width`, so a search compiles at
-    most log2(shape.width / 32) + 1 shapes. Depth has no buckets: missing layers cost no time on a
-    CPU, and more shapes would cost more compilations.
+    The width is padded to a power of two, at least 32, and never exceeds `shape.width`, so a search
+    compiles at most log2(shape.width / 32) + 1 shapes. The depth stays that of `shape`: missing
+    layers cost no time on a CPU, and more shapes would cost more compilations.
+
+    Args:
+        shape: Shape that holds every network.
+        width: Units of the widest hidden layer.
     """
     power = max(_MIN_WIDTH, 1 << (max(width, 1) - 1).bit_length())
     return replace(shape, width=min(power, shape.width))
 
 
 class Architecture(NamedTuple):
-    """A network within a shape; every field may be traced and batched by `vmap`."""
+    """Architecture of a network within a shape; every field may be traced and batched by `vmap`."""
 
     # (depth,) int: units of each hidden layer; 0 removes the layer (Twist, eq. 29)
     widths: Array

@@ -20,7 +20,7 @@ CAUCHY = 1.0
 
 
 def check_index(index: float) -> None:
-    """Raise a ValueError unless this is the index of a stable distribution."""
+    """Raise a ValueError unless 0 < index <= 2."""
     if not 0.0 < index <= 2.0:
         raise ValueError(
             f"the index of a stable distribution must be above 0 and at most 2; got {index}"
@@ -28,19 +28,22 @@ def check_index(index: float) -> None:
 
 
 def has_density(index: float) -> bool:
-    """Return whether the density has a closed form."""
+    """Return whether the density of this index is implemented: normal or Cauchy."""
     return index in (NORMAL, CAUCHY)
 
 
 def latent_shape(index: float, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of the latent variables of stable variables of this shape."""
+    """Return the shape of the latent variables of stable variables of a given shape.
+
+    A variable is its own latent variable if its density is known; otherwise it has two.
+    """
     return shape if has_density(index) else (2, *shape)
 
 
 def draw_latent(
     key: PRNGKeyArray, index: float, shape: tuple[int, ...], dtype: Any = None
 ) -> Array:
-    """Draw the latent variables of stable variables of this shape."""
+    """Draw the latent variables of stable variables of a given shape; see `from_latent`."""
     draw = jax.random.cauchy if index == CAUCHY else jax.random.normal
     dtype = jnp.result_type(float) if dtype is None else dtype
     return draw(key, latent_shape(index, shape), dtype)

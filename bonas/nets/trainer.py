@@ -39,7 +39,7 @@ RUNNING, COMPLETE, CONVERGED, STOPPED, DIVERGED = range(len(STATUSES))
 
 
 class Result(NamedTuple):
-    """Result of a training run. If it diverged, `params` are the last finite ones."""
+    """Result of a training run; if it diverged, `params` are the last finite parameters."""
 
     params: Params
     losses: Array  # (max_epochs,) mean training loss of each epoch; NaN after the end
@@ -99,7 +99,8 @@ def train(
         hyper: Hyperparameters.
         data: Training and validation rows.
         params: Initial parameters; drawn at random if None.
-        axis: Name of the axis of networks under `vmap`; it saves validation between checkpoints.
+        axis: Name of the axis of networks under `vmap`; with it, networks are validated only at
+            checkpoints.
     """
     run, initial = _init_run(key, shape, settings, architecture, hyper, data)
     return fit(run, initial if params is None else params, axis)
@@ -119,7 +120,7 @@ def init_network(
 
 
 def fit(run: Run, params: Params, axis: str | None = None) -> Result:
-    """Train with a given mask from given parameters; see `train`."""
+    """Train a network with the mask of a run, from the given initial parameters; see `train`."""
 
     def unfinished(state: State) -> Array:
         live = state.status == RUNNING
@@ -169,9 +170,10 @@ def resume_training(
     state: State,
     until: ArrayLike,
 ) -> State:
-    """Continue a run up to epoch `until`; the other arguments are as for `start_training`.
+    """Continue a run from a state up to epoch `until`.
 
-    A run in several parts gives the same result as `train`.
+    A run in several parts gives the same result as `train`. The arguments before `state` must equal
+    those of `start_training`.
     """
     mask = masks(jax.random.fold_in(key, FOR_MASK), shape, architecture)
     run = Run(key, shape, settings, architecture, hyper, data, mask)
@@ -190,7 +192,7 @@ def evaluate(
     x: Float[ArrayLike, "n inputs"],
     y: Array,
 ) -> Float[Array, " metrics"]:
-    """Compute the metrics of the settings on rows x with targets y, without dropout."""
+    """Compute the mean of each metric of the settings on rows x with targets y, without dropout."""
     outputs = apply(shape, params, x, architecture)
     return jnp.stack(
         [jnp.mean(metric(outputs, y)) for metric in settings.metric_functions]

@@ -31,11 +31,11 @@ _MIN_WIDTH = 16
 
 
 class Population(NamedTuple):
-    """Trained networks, padded to one shape."""
+    """Trained variational networks, padded to one shape."""
 
     q: Variational  # (networks, ...)
     checkpoints: Checkpoint  # (networks, c, ...)
-    # (networks, c) time to each checkpoint, with compilation and scores
+    # (networks, c) seconds until each checkpoint, including compilation and scoring
     seconds: np.ndarray
 
 
@@ -50,10 +50,11 @@ def train_vi_many(
     *,
     lanes: int | None = None,
 ) -> Population:
-    """Train one variational network per key, of any widths and depths within the shape.
+    """Train many variational networks, one per key, of any widths and depths within the shape.
 
-    Call it outside `jit`: networks are sorted by depth and padded width, and each such size is
-    compiled once. The random numbers of a network depend on its size, but not on other networks.
+    Call this function outside `jit`: networks are sorted by depth and padded width, and each such
+    size is compiled once. The random numbers of a network depend on its padded size, but not on the
+    other networks.
 
     Args:
         keys: Random keys (n,).
@@ -65,6 +66,9 @@ def train_vi_many(
         data: Training and validation rows.
         lanes: Networks trained at once by `vmap`; by default one on a CPU, where that is fastest,
             and many on accelerators.
+
+    Returns:
+        Posteriors, scores at checkpoints and training times, leaves with a leading axis n.
     """
     n = len(keys)
     lanes = default_lanes(lanes)
@@ -93,7 +97,12 @@ def train_vi_many(
 
 
 def bucket_shape(shape: Shape, widths: np.ndarray) -> Shape:
-    """Return the shape that a network of these widths is trained in: its depth and padded width."""
+    """Return the shape that a network is trained in: its depth and its padded width.
+
+    Args:
+        shape: Shape that holds every network.
+        widths: Units of each hidden layer; 0 for missing layers.
+    """
     width = padded_width(int(widths.max()))
     return replace(
         shape, width=min(width, shape.width), depth=max(int((widths > 0).sum()), 1)

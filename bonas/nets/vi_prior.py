@@ -36,16 +36,21 @@ def kl_terms(
 def best_variance(
     total: Array, count: Array, prior_variance: Array
 ) -> Float[Array, ""]:
-    """Return s* = (Σ(σ² + μ²) + 2β) / (N + 2α + 2), β = (1 + α) prior_variance.
+    """Return the optimal prior variance of a group of weights (Hutchinson, eq. 2.17).
 
-    This is Hutchinson, eq. 2.17; prior_variance is the mode of the inverse-gamma prior.
+    It is s* = (Σ(σ² + μ²) + 2β) / (N + 2α + 2) with β = (1 + α) prior_variance.
+
+    Args:
+        total: Σ(σ² + μ²) over the weights.
+        count: Number N of weights.
+        prior_variance: Mode of the inverse-gamma prior.
     """
     beta = (1.0 + HYPER_SHAPE) * prior_variance
     return (total + 2.0 * beta) / (count + 2.0 * HYPER_SHAPE + 2.0)
 
 
 def log_inverse_gamma(value: Array, prior_variance: Array) -> Float[Array, ""]:
-    """Return the log density of InvGamma(α, β) at a variance."""
+    """Return the log density at a variance of the inverse-gamma prior with mode prior_variance."""
     beta = (1.0 + HYPER_SHAPE) * prior_variance
     normalizer = HYPER_SHAPE * jnp.log(beta) - math.lgamma(HYPER_SHAPE)
     return normalizer - (HYPER_SHAPE + 1.0) * jnp.log(value) - beta / value
@@ -86,7 +91,10 @@ def _second_moments(group: list[Part]) -> tuple[Float[Array, ""], Int[Array, ""]
 def prior_variances(
     vi: VI, q: Variational, mask: Params, prior_variance: Float[Array, ""]
 ) -> Float[Array, " layers"]:
-    """Return the prior variance of the weights of each layer, output last; s* with a hyperprior."""
+    """Return the prior variance of the weights of each layer, with the output layer last.
+
+    It is `prior_variance` for the prior "fixed", and otherwise the optimum of `best_variance`.
+    """
     layers = len(mask["hidden"]["bias"]) + 2
     if vi.prior == "fixed":
         return jnp.broadcast_to(prior_variance, (layers,))

@@ -1,4 +1,4 @@
-"""Settings of variational training: its length, its hyperparameters, and their checks."""
+"""Settings and hyperparameters of variational training, and their validation."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,10 +15,11 @@ from bonas.nets.shapes import Shape
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Length of training and schedule of scores; each plan is compiled once.
+    """Number of updates, batch size and scoring of variational training; compiled once per plan.
 
     Args:
-        checkpoints: Increasing numbers of updates after which to score; training ends at the last.
+        checkpoints: Increasing numbers of updates after which to score the network; training ends
+            at the last.
         batch: Rows per update; None for all of them.
         draws: Samples of the outputs per score.
         window: Scores are means over this many updates before a checkpoint. Hutchinson uses 100
@@ -51,7 +52,7 @@ class TrainingPlan:
 
 
 class VIHyperparameters(NamedTuple):
-    """Hyperparameters that may differ between networks of one compiled program."""
+    """Hyperparameters of variational training that may differ between networks of one program."""
 
     learning_rate: ArrayLike = 1e-3  # () of Adam
     # () of the weights, or the mode of its inverse-gamma prior

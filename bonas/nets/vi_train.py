@@ -1,6 +1,6 @@
-"""Train variational networks by Adam on the evidence lower bound, with scores at checkpoints.
+"""Train variational networks by Adam on the evidence lower bound, and score them at checkpoints.
 
-Training can stop after any checkpoint; `train_to_checkpoint` continues from there.
+Training can stop at any checkpoint; `train_to_checkpoint` continues from its state.
 """
 
 from functools import partial
@@ -43,7 +43,7 @@ class VIState(NamedTuple):
     moments: Any  # state of Adam
     order: Array  # (n,) int: order of the rows in this pass over the data
     step: Array  # () int: updates done
-    # () bool: no update was NaN; the parameters before that update are kept
+    # () bool: every update was finite; otherwise the parameters before the first that was not
     finite: Array
 
 
@@ -52,7 +52,7 @@ class Checkpoint(NamedTuple):
 
     # () mean evidence lower bound since the last checkpoint, in nats per row
     bound: Array
-    # scores on random training rows, in the number of validation rows
+    # scores on random training rows, as many as validation rows if there are enough
     train: Scores
     valid: Scores  # scores on the validation rows
     noise: Array  # () noise variance
@@ -60,7 +60,7 @@ class Checkpoint(NamedTuple):
 
 
 def unscale_checkpoint(scaled: Checkpoint, y_scale: ArrayLike) -> Checkpoint:
-    """Convert a checkpoint of values that were divided by y_scale to the original units."""
+    """Convert a checkpoint computed on targets divided by y_scale to the original units."""
     return Checkpoint(
         bound=scaled.bound - jnp.log(y_scale),
         train=unscale_scores(scaled.train, y_scale),
@@ -93,6 +93,15 @@ def train_vi(
 ) -> tuple[Variational, Checkpoint]:
     """Train one variational network; a pure function for `jit` and `vmap`.
 
+    Args:
+        key: Random key.
+        shape: Shape that the network is padded to.
+        vi: Settings of variational inference.
+        plan: Checkpoints and batches.
+        architecture: The network.
+        hyper: Hyperparameters.
+        data: Training and validation rows, with targets (n, 1).
+
     Returns:
         The posterior, and scores with a leading axis of checkpoints.
     """
@@ -107,7 +116,7 @@ def train_vi(
 
 
 def init_training(run: VIRun, **start: float) -> VIState:
-    """Return the state before the first update; `start` goes to `bnn_vi.init`."""
+    """Return the state before the first update; other arguments are passed to `bnn_vi.init`."""
     dtype = run.data.x.dtype
     log_noise = jnp.log(jnp.asarray(run.hyper.noise))
     start_key = jax.random.fold_in(run.key, _FOR_START)
@@ -128,7 +137,7 @@ def pack(q: Variational) -> Float[Array, " k"]:
 
 
 def unpack(vector: Float[Array, " k"], shape: Shape) -> Variational:
-    """Split a vector of `pack` into means, log standard deviations and log noise."""
+    """Split a vector into means, log standard deviations and log noise, the inverse of `pack`."""
     k = len(vector) // 2
     return Variational(
         unflatten(vector[:k], shape), unflatten(vector[k:-1], shape), vector[-1]
@@ -138,7 +147,11 @@ def unpack(vector: Float[Array, " k"], shape: Shape) -> Variational:
 def train_to_checkpoint(
     run: VIRun, state: VIState, end: ArrayLike
 ) -> tuple[VIState, Checkpoint]:
-    """Train until `end` updates have been made in total, and score the network."""
+    """Train until `end` updates have been made in total, and score the network.
+
+    Returns:
+        The state, and the scores as means over the last `plan.window` updates.
+    """
     dtype = run.data.x.dtype
     window = run.plan.window
     mask = _mask(run)
