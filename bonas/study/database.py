@@ -24,16 +24,20 @@ _BUSY_TIMEOUT = 60.0
 
 
 class StudyError(ValueError):
-    """An error in a study file or its use; the message says how to resolve it."""
+    """Error in a study file or in its use."""
 
 
 class Database:
     """A thread-safe SQLite connection with nested transactions."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool):
-        """Open a study file, and migrate a file of an older version.
+        """Open a study file, and migrate it if an older version of bonas wrote it.
 
         A read-only file of an older version is migrated in memory and not changed.
+
+        Args:
+            path: The file of the study.
+            create: Whether to create the file if it does not exist; otherwise raise a StudyError.
         """
         self.path = Path(path)
         self._lock = threading.RLock()
@@ -150,7 +154,7 @@ class Database:
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """Read a consistent snapshot while other processes write."""
+        """Read a consistent snapshot in this context, while other processes may write."""
         with self._exclusive():
             if self._db.in_transaction:
                 yield
@@ -163,7 +167,10 @@ class Database:
 
     @contextmanager
     def write_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write in one transaction; a nested transaction is part of the outer one."""
+        """Write in one transaction, which is rolled back if the context raises an exception.
+
+        A nested transaction is part of the outer one.
+        """
         if self.readonly:
             raise StudyError(
                 f"{self.path} is read-only (the file or its folder); copy it to a folder "
@@ -189,7 +196,7 @@ class Database:
                 raise
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return all rows of a query."""
+        """Return all rows of a query whose placeholders are replaced by the values."""
         with self._exclusive():
             return self._db.execute(query, values).fetchall()
 

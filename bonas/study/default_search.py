@@ -25,7 +25,7 @@ def default_search(space: Space) -> Search:
 
 
 def describe_fit(finished: int) -> dict[str, str]:
-    """Return the entries of a trial's info about the fit, given the number of finished trials."""
+    """Describe the subset of finished trials that a fit uses, as entries of a trial's info."""
     if finished <= MAX_ROWS:
         return {}
     best = MAX_ROWS // 2
@@ -36,9 +36,13 @@ def describe_fit(finished: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class SubsetSurrogate(Surrogate):
-    """A model fitted to at most `rows` rows: the best half, and the latest of the others.
+    """Surrogate that fits a model to a subset of the rows: the best half and the latest others.
 
-    The state is the state of the model for min(capacity, rows) rows.
+    Its state is the state of the model for min(capacity, rows) rows.
+
+    Args:
+        model: Surrogate that is fitted to the subset.
+        rows: Largest number of rows in the subset.
     """
 
     model: Surrogate

@@ -1,7 +1,4 @@
-"""Executors for evaluations: this process, a pool of local processes, or a given executor.
-
-An executor has the interface of concurrent.futures.
-"""
+"""Executors with the interface of `concurrent.futures`, for evaluations in local processes."""
 
 import os
 import pickle
@@ -162,7 +159,14 @@ def _end_with_parent() -> None:
 def choose_executor(
     executor: Executor | None, workers: int | None, objective: Callable[..., Any]
 ) -> tuple[Executor, int]:
-    """Return the executor to use, and the number of trials to submit to it at once."""
+    """Return the executor to use, and the number of trials to submit to it at once.
+
+    Args:
+        executor: The executor of the user, or None for local evaluation.
+        workers: Number of trials at once. Without an executor, a `ProcessPool` of this size is
+            started; None evaluates in this process.
+        objective: The objective, which must be picklable for a `ProcessPool`.
+    """
     is_integer = isinstance(workers, int) and not isinstance(workers, bool)
     if workers is not None and not (is_integer and workers >= 1):
         raise ValueError(f"workers must be an integer of at least 1; got {workers!r}")

@@ -25,7 +25,10 @@ _MIN_VALUES = 4
 def importance_of_trials(
     space: Space, trials: Sequence[TrialRecord], seed: int
 ) -> dict[str, float]:
-    """Return the importance of each parameter for the values of trials; see `importance`."""
+    """Return the importance of each parameter for the values of trials; see `importance`.
+
+    Trials without a value are ignored.
+    """
     with_value = [trial for trial in trials if trial.value is not None]
     u = np.array([trial.u for trial in with_value])
     values = np.array([trial.value for trial in with_value], float)
@@ -43,6 +46,12 @@ def importance(
     Each share is the total effect E[(f(x) − f(x'))²] / 2 (Jansen 1999; Saltelli et al. 2010,
     Table 2f), divided by the sum of all. x' is x with that parameter drawn again, and f the mean
     of a GP fitted to the values. An interaction is part of the shares of all its parameters.
+
+    Args:
+        space: The space.
+        u: Points of the unit cube.
+        values: Values of the objective at these points.
+        key: Random key.
 
     Returns:
         Shares by name, the largest first, which sum to 1; equal shares if the value is constant;
@@ -63,9 +72,10 @@ def importance(
 def divide_huge(
     values: Float[np.ndarray, " n"],
 ) -> tuple[Float[np.ndarray, " n"], float]:
-    """Divide huge values by a power of 2, so that squares do not overflow; also return the power.
+    """Divide huge values by a power of 2, so that their squares do not overflow.
 
-    The division is exact, and 1 if no value is huge.
+    Returns:
+        The quotients, which are exact, and the divisor, which is 1 if no value is huge.
     """
     values = np.asarray(values, float)
     largest = float(np.abs(values).max())

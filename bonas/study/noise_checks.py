@@ -12,16 +12,16 @@ from bonas.study.trial import Outcome
 def check_noise(
     search: Search | None, space: Space, outcome: Outcome, *, is_custom: bool
 ) -> Outcome:
-    """Return an outcome, or a failure if the search refuses its noise variance, or needs one.
+    """Return the outcome, or a failure if the search rejects or lacks its noise variance.
 
     As in `bonas.run`, searches without a model ignore a noise variance.
 
     Args:
         search: The search that was passed to the study, if any.
         space: The space of the study.
-        outcome: The outcome.
-        is_custom: Whether the study was created with a search. If this process does not have it,
-            nothing is checked.
+        outcome: The outcome of a trial.
+        is_custom: Whether the study was created with a custom search. Without that search, nothing
+            is checked.
     """
     has_noise = outcome.noise is not None
     if search is None and has_noise and not is_custom:

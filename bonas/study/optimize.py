@@ -55,7 +55,7 @@ class _RunningTrial(NamedTuple):
 
 
 class Optimizer:
-    """One call of `Study.optimize`."""
+    """State of one call of `Study.optimize`."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""Records of the trials of a study, of its events and of the position of its search.
-
-Records of trials can be converted to a DataFrame or a CSV file.
-"""
+"""Records of trials, events and search positions, and conversion of trials to tables."""
 
 import csv
 import os
@@ -26,7 +23,7 @@ _RESERVED = (*_FIRST_COLUMNS, *_LAST_COLUMNS)
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """A stored trial of a study."""
+    """A trial of a study, as read from its file."""
 
     number: int
     state: str  # one of STATES
@@ -69,7 +66,7 @@ class FinishedTrial(NamedTuple):
 
 
 class SearchPosition(NamedTuple):
-    """The position of a search; one row of the file."""
+    """Counters from which a stored search continues."""
 
     asks: int  # asks so far
     # finished trials that the stored state includes, in the order of their end
@@ -96,7 +93,10 @@ Callback = Callable[[Event], None]
 
 
 def column_names(parameters: Sequence[str]) -> list[str]:
-    """Return the columns of the table; a parameter with a reserved name becomes config.NAME."""
+    """Return the column names of a table of trials.
+
+    A parameter with the name of another column gets the column `config.NAME`.
+    """
     return [*_FIRST_COLUMNS, *map(_parameter_column, parameters), *_LAST_COLUMNS]
 
 
@@ -114,7 +114,10 @@ def _row(trial: TrialRecord) -> dict[str, Any]:
 def to_dataframe(
     trials: Sequence[TrialRecord], parameters: Sequence[str]
 ) -> "pandas.DataFrame":
-    """Convert trials to a DataFrame; inactive parameters are missing, times are in UTC."""
+    """Convert trials to a DataFrame indexed by trial number.
+
+    Inactive parameters are missing values, and times are in UTC.
+    """
     import pandas
 
     rows = [_row(trial) for trial in trials]

@@ -45,9 +45,14 @@ def config_to_json(config: Mapping[str, Any]) -> str:
 def exact_config(
     space: Space, u: np.ndarray, config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the active parameters of a configuration, whose point of the unit cube is u (d,).
+    """Return the active parameters of a configuration, with floats unchanged.
 
-    Floats are unchanged: decoding the column of the unit cube may round them.
+    Decoding a point of the unit cube may round floats.
+
+    Args:
+        space: The space.
+        u: The point (d,) that encodes the configuration.
+        config: The configuration.
     """
     return {
         name: float(config[name]) if isinstance(value, float) else value
@@ -56,7 +61,7 @@ def exact_config(
 
 
 def space_to_json(space: Space) -> dict[str, Any]:
-    """Convert a space to JSON."""
+    """Convert a space to a JSON-serializable dict; raise a StudyError for a TableSpace."""
     if isinstance(space, TableSpace):
         raise StudyError(
             "a study cannot store a TableSpace; search it with bonas.minimize or bonas.run"
@@ -81,7 +86,13 @@ def _parameter_to_json(
 
 
 def is_restorable(written: Mapping[str, Any]) -> bool:
-    """Return whether a space was stored completely, and not only by names."""
+    """Return whether a space can be restored from JSON without loss.
+
+    It cannot if a condition is a function or an option is stored only by name.
+
+    Args:
+        written: Result of `space_to_json`.
+    """
     return all(
         parameter.get("when") != "function"
         and all(map(is_complete, parameter.get("options", ())))
@@ -223,7 +234,10 @@ def _differing_chunks(new: np.ndarray, old: np.ndarray | None) -> list[int]:
 def restore_state(
     compiled: CompiledSearch, init_key: PRNGKeyArray, stored: Mapping[int, bytes]
 ) -> State:
-    """Restore a state from its stored leaves; the others do not affect later points."""
+    """Restore a search state from its stored leaves, and initialize the others.
+
+    Leaves that are not stored do not affect later points.
+    """
     leaves = compiled.init(init_key)
     expected = {
         i: leaf.nbytes

@@ -297,7 +297,7 @@ class SearchStepper:
 def make_stepper(
     search: Search | None, space: Space, storage: Storage, settings: Mapping[str, Any]
 ) -> SearchStepper:
-    """Return the stepper of a study; without a search, that of the default search."""
+    """Return the stepper of a study, with the default search if `search` is None."""
     # A space that is stored completely determines the programs of the default search.
     is_named = search is None and is_restorable(settings["space"])
     return SearchStepper(
@@ -312,7 +312,7 @@ def make_stepper(
 
 
 def run_keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    """Return the keys of the first state and of the asks, as `bonas.run` derives them."""
+    """Return the random keys of the initial state and of the asks, derived as in `bonas.run`."""
     init_key, run_key = jax.random.split(jax.random.key(seed))
     return init_key, run_key
 

@@ -47,7 +47,7 @@ _FINISH = f"""
 
 
 class Storage(StoredTrials):
-    """The trials of one study, and the transitions of their states."""
+    """Storage of the trials of one study, with a method for each change of their states."""
 
     def enqueue(self, trial: NewTrial) -> int:
         """Store a waiting trial and return its number."""

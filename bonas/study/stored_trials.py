@@ -49,7 +49,7 @@ class StoredRow:
     def value(
         self, column: str, expected: str, is_expected: Callable[[Any], bool]
     ) -> Any:
-        """Return the value of a column, which must be as expected."""
+        """Return the value of a column; raise a StudyError unless `is_expected` is true for it."""
         try:
             value = self._row[column]
         except IndexError:
@@ -62,7 +62,7 @@ class StoredRow:
         return value
 
     def error(self, column: str, problem: str) -> StudyError:
-        """Return the error of a wrong column."""
+        """Return an error that names the file, the row and the column."""
         return StudyError(f"{self._path}: {self._name}, column {column!r}: {problem}")
 
     def text(self, column: str) -> str:
@@ -118,7 +118,7 @@ class StoredRow:
         return name
 
     def point(self, column: str, d: int | None) -> Float[np.ndarray, " d"]:
-        """Return a point of the unit cube of d columns."""
+        """Return a point (d,) of the unit cube; None accepts any number of columns."""
         expected = f"{'' if d is None else f'{d} '}numbers from 0 to 1, 8 bytes each"
         content = self.value(column, expected, lambda value: isinstance(value, bytes))
         if len(content) % 8 == 0 and d in (None, len(content) // 8):
@@ -169,7 +169,7 @@ class StoredTrials:
         self._d = space.dim if space else None
 
     def trials(self) -> list[TrialRecord]:
-        """Return all trials by number."""
+        """Return all trials, in the order of their numbers."""
         reports: dict[int, list[tuple[int, float]]] = {}
         for row in self.database.rows("SELECT * FROM report ORDER BY trial, step"):
             reports.setdefault(row["trial"], []).append(self._report(row))

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 
 class Study:
-    """A search whose trials are stored in a file; it can be killed at any time and resumed.
+    """A search whose trials are stored in a file, so that it can be interrupted and resumed.
 
     With the same seed, a study asks for the same points as `bonas.minimize` and `bonas.run`, even
-    if it is interrupted. The file must be on a local disk, because SQLite's log does not work over
-    a network. Workers on other machines do not need access to it.
+    if its process is killed. The file must be on a local disk, because SQLite's write-ahead log
+    does not work over a network. Workers on other machines do not need access to it.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class Study:
         extra: Mapping[str, Any] | None = None,
         _capacity: int = FIRST_CAPACITY,
     ):
-        """Create a study, or open an existing one; without a space, only open one.
+        """Create a study, or open an existing one.
 
-        A space with conditions that are functions, or with options that JSON cannot represent, is
-        not stored completely. Without that space, such a study can only be read.
+        Conditions that are functions, and options that JSON cannot represent, are stored only by
+        name. To continue such a study, pass its space again; otherwise it can only be read.
 
         Args:
             path: The file of the study.
-            space: The space to search.
+            space: The space to search; None to open an existing study.
             seed: Seed of the search, an integer from 0 to 2^63 - 1; 0 by default. The seed and the
                 direction of an existing study cannot be changed.
             search: The search; by default `bonas.bayes(space)`, with a GP fitted to a subset if
@@ -82,7 +82,7 @@ class Study:
             lease: Seconds after which a running trial whose lease was not renewed is proposed
                 again. `optimize` and `trial.report` renew the lease. Trials of a process of this
                 host that has died are proposed again at once.
-            extra: JSON to store with the settings of a new study.
+            extra: JSON-serializable data to store in a new study; see `about`.
         """
         check_not_importing()
         if search is not None:
@@ -120,9 +120,9 @@ class Study:
             check_conditions(space, self._storage.trials())
 
     def enqueue(self, config: Mapping[str, Any]) -> int:
-        """Add a trial with this configuration, and return its number.
+        """Add a trial with a given configuration to the queue, and return its number.
 
-        It is asked before new points of the search.
+        `ask` returns queued trials before new points of the search.
         """
         self._check_can_continue()
         u = np.asarray(self.space.encode(config), float)
@@ -132,8 +132,8 @@ class Study:
     def ask(self) -> Trial:
         """Return the next trial to evaluate.
 
-        It is the first trial in the queue, including trials of dead processes, or the next point of
-        the search.
+        It is the first trial in the queue, which includes trials of dead processes, or else the
+        next point of the search.
         """
         trial = self._ask()
         assert trial is not None  # only a limit gives None
@@ -180,12 +180,11 @@ class Study:
     ) -> None:
         """Store the value of a trial.
 
-        A second result for the same trial is an error. A trial whose value is not finite has
-        failed.
+        A second result for the same trial raises a `StudyError`.
 
         Args:
             trial: The trial from `ask`, or its number.
-            value: A number.
+            value: The value of the objective; the trial fails if it is NaN or infinite.
             cost: The cost of the trial; by default, the seconds since it was asked.
             noise: The variance of the noise of the value, for a search with `known_noise=True`.
         """
@@ -209,7 +208,7 @@ class Study:
         return check_noise(self._search, self.space, outcome, is_custom=is_custom)
 
     def fail(self, trial: Trial | int, error: str, traceback: str = "") -> None:
-        """Store that a trial failed, with its error. The search avoids its point."""
+        """Mark a trial as failed, with an error message; the search avoids its point."""
         error = error or "failed"
         self._finish(trial, value=None, cost=None, error=error, traceback=traceback)
 
@@ -233,7 +232,7 @@ class Study:
         progress: bool = True,
         callback: Callback | None = None,
     ) -> None:
-        """Evaluate objective(config) at the trials of the study.
+        """Evaluate `objective(config)` for queued trials and new points, up to the given limits.
 
         The objective returns a number, (number, cost), or (number, cost, variance of the noise of
         the number) for a search with `known_noise=True`. If it has a parameter `trial`, it
@@ -251,9 +250,9 @@ class Study:
                 earlier calls, so that an interrupted script can be run again. By default, the
                 search is limited only by `seconds`.
             seconds: Stop starting new trials after this time.
-            executor: Anything with the interface of concurrent.futures, such as a pool of threads
-                or processes, or Dask's client.get_executor(). By default, trials are evaluated in
-                this process, one at a time.
+            executor: An executor with the interface of `concurrent.futures`, such as a pool of
+                threads or processes, or Dask's `client.get_executor()`. By default, trials are
+                evaluated in this process, one at a time.
             workers: Number of trials to submit to the executor at once; without an executor, the
                 number of local processes to start.
             trial_seconds: Time limit of one evaluation, after which the trial has failed. A local
@@ -280,7 +279,7 @@ class Study:
 
     @property
     def trials(self) -> list[TrialRecord]:
-        """All trials by number."""
+        """All trials, in the order of their numbers."""
         return self._storage.trials()
 
     @property
@@ -299,9 +298,9 @@ class Study:
     def importance(
         self, trials: Sequence[TrialRecord] | None = None
     ) -> dict[str, float]:
-        """Return the importance of each parameter, as shares that sum to 1, the largest first.
+        """Return the importance of each parameter, as shares that sum to 1, in descending order.
 
-        These are total effects on the mean of a GP that is fitted to the values; see
+        The shares are total effects on the mean of a GP that is fitted to the values; see
         `bonas.study.importance`. The result is empty for fewer than 4 values.
 
         Args:
@@ -322,20 +321,20 @@ class Study:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Settings, versions, time of creation, and the `extra` settings."""
+        """Settings of the study, with the package versions, the creation time and `extra`."""
         return dict(self._settings)
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Notes by name; see `note`."""
+        """Stored notes by name; see `note`."""
         return read_values(self._database, "note")
 
     def note(self, name: str, value: Any) -> None:
-        """Store any JSON with the study under a name."""
+        """Store a JSON-serializable value under a name, replacing an earlier value."""
         write_values(self._database, {name: value}, "note")
 
     def close(self) -> None:
-        """Close the file; stored values are safe even if it is not closed."""
+        """Close the file; results are saved even if the file is not closed."""
         self._database.close()
 
     def __enter__(self) -> "Study":

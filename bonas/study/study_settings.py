@@ -86,9 +86,17 @@ def open_settings(
     direction: str | None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the settings of a study; store the settings of a new study with a space.
+    """Return the settings of a study, and store them first if the study is new.
 
-    Raise a StudyError if the study has other settings; `more` is passed to `new_settings`.
+    Args:
+        database: File of the study.
+        space: Space of the study; required for a new study.
+        seed: Expected seed, or None.
+        direction: Expected direction, or None.
+        more: Other arguments of `new_settings`.
+
+    Raises:
+        StudyError: If the stored settings are invalid or differ from the arguments.
     """
     if space is not None and not database.readonly:
         _store(database, new_settings(space, seed=seed, direction=direction, **more))
@@ -163,7 +171,7 @@ def _store(database: Database, settings: dict[str, Any]) -> None:
 def check_settings(
     path: Path, settings: Mapping[str, Any], space: Space | None, **expected: Any
 ) -> None:
-    """Raise a StudyError if a study has other settings, or another space, than expected."""
+    """Raise a StudyError if stored settings differ from the given space or expected values."""
     for name, value in expected.items():
         if value is not None and value != settings[name]:
             raise StudyError(
@@ -182,7 +190,10 @@ def check_settings(
 def check_can_ask(
     path: Path, settings: Mapping[str, Any], space: Space, search: Search | None
 ) -> None:
-    """Raise a StudyError unless this search, in this process, can continue a study."""
+    """Raise a StudyError unless this process can continue a study with the given search.
+
+    It needs the custom search that the study was created with, if any, and the same precision.
+    """
     if search is None and settings["search"] == CUSTOM_SEARCH:
         raise StudyError(
             f"{path} was created with a custom search; pass it as search= to ask for more "
@@ -211,7 +222,7 @@ def check_limits(*, trials: Any, seconds: Any, trial_seconds: Any) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions and the precision that determine the points of a search."""
+    """Return the package versions and the precision that determine the points of a search."""
     packages = {
         name: version(name) for name in ("bonas", "jax", "jaxlib", "numpy", "numpyro")
     }

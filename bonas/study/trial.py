@@ -1,6 +1,7 @@
 """Trials of a study: configuration, intermediate values, pruning, evaluation and result.
 
-A trial can be evaluated in any process; every behavior of the objective gives an Outcome.
+A trial can be evaluated in any process. Errors and invalid results of the objective are part of the
+`Outcome`.
 """
 
 import inspect
@@ -30,7 +31,10 @@ DEATHS_ERROR = f"{MAX_DEATHS} workers died while evaluating it"
 
 
 class Pruned(Exception):
-    """Raised by an objective to prune its trial, whose value is the last finite reported value."""
+    """Exception that an objective raises to prune its trial.
+
+    The value of the trial is then its last finite reported value.
+    """
 
 
 class Outcome(NamedTuple):
@@ -49,16 +53,16 @@ class Outcome(NamedTuple):
 
 
 class Trial:
-    """A trial to evaluate, which can be sent to another process.
+    """A trial to evaluate, which can be pickled and sent to another process.
 
-    If that process cannot access the study's file, as on another machine, reported values arrive
-    with the result, and the trial is never pruned.
+    If that process cannot access the study's file, as on another machine, reported values are
+    stored with the result, and `should_prune` ignores other trials.
 
     Attributes:
         number: The number of the trial.
         config: The configuration to evaluate.
-        u: Its point of the unit cube, (d,).
-        reports: (step, value) pairs in the order of the reports.
+        u: The point (d,) of the unit cube that encodes the configuration.
+        reports: Reported (step, value) pairs, in the order of the calls.
     """
 
     def __init__(
@@ -98,14 +102,21 @@ class Trial:
         return self._storage is not None
 
     def start(self, attempt: str) -> int:
-        """Record the start of the evaluation; return how many workers died evaluating the trial."""
+        """Record the start of the evaluation; return the number of workers that died during it.
+
+        Args:
+            attempt: Token of the task, used to detect that a cluster restarted it.
+        """
         return self._storage.start(self.number, attempt) if self._storage else 0
 
     def report(self, step: int, value: SupportsFloat) -> None:
         """Store an intermediate value, such as the validation loss after an epoch.
 
-        A second value for the same step replaces the first. NaN means that training diverged.
         Reporting also renews the lease of the trial.
+
+        Args:
+            step: An integer, such as the epoch. A second value for a step replaces the first.
+            value: The intermediate value; NaN means that training diverged.
         """
         if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
             raise ValueError(f"step must be an integer; got {step!r}")
@@ -116,9 +127,9 @@ class Trial:
     def should_prune(self) -> bool:
         """Return whether the trial should be pruned by the median rule.
 
-        It should if its best reported value is worse than the median of the last values that at
-        least five other trials had reported by the same step (Golovin et al. 2017, Section 3.2.2),
-        or if its last reported value is not finite.
+        A trial should be pruned if its best reported value is worse than the median of the last
+        values that at least five other trials had reported by the same step (Golovin et al. 2017,
+        Section 3.2.2), or if its last reported value is not finite.
         """
         if not self.reports:
             return False
@@ -146,7 +157,7 @@ def _open_storage(path: Path, study_id: str) -> Storage | None:
 
 
 def trial_number(trial: Trial | int) -> int:
-    """Return the number of a trial, which may be given by its number."""
+    """Return the number of a trial; a number is returned unchanged."""
     if isinstance(trial, Trial):
         return trial.number
     if isinstance(trial, bool) or not isinstance(trial, (int, np.integer)):
@@ -224,19 +235,22 @@ def _describe_if_not_number(value: Any) -> str:
 
 
 class EvaluationTimeout(BaseException):
-    """A timeout of an evaluation; not an Exception, which an objective might catch."""
+    """Raised when an evaluation exceeds its time limit.
+
+    It is not an `Exception`, which an objective might catch.
+    """
 
 
 def evaluate(
     objective: Callable[..., Any], trial: Trial, attempt: str, seconds: float | None
 ) -> Outcome:
-    """Evaluate the objective for a trial.
+    """Evaluate the objective for a trial, and return its value or its error.
 
     Args:
         objective: Called with the configuration, and with `trial=` if it has that parameter.
         trial: The trial.
         attempt: Token of the task, used to detect that a cluster restarted it.
-        seconds: Time limit.
+        seconds: Time limit; None for no limit.
     """
     if trial.start(attempt) >= MAX_DEATHS:
         return Outcome(None, 0.0, DEATHS_ERROR)
@@ -307,9 +321,10 @@ def can_interrupt() -> bool:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise EvaluationTimeout after some seconds if a timer can interrupt this thread.
+    """Limit the time of a block: raise EvaluationTimeout after the given number of seconds.
 
-    Otherwise the process that waits for the evaluation has to enforce the limit.
+    If a timer cannot interrupt this thread, the process that waits for the evaluation has to
+    enforce the limit.
     """
     if seconds is None or not can_interrupt():
         yield
