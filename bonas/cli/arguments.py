@@ -76,7 +76,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
+    """Run the `bonas` command and return its exit code.
+
+    Args:
+        arguments: Arguments of the command; by default, those of the process.
+    """
     args, unknown = _make_parser().parse_known_args(arguments)
     if unknown:  # the help of the command lists the known arguments
         args.error(f"unrecognized arguments: {' '.join(unknown)}")

@@ -25,7 +25,7 @@ _RESERVED_SUFFIXES = {".html": "reports", ".htm": "reports", ".npz": "networks"}
 
 
 def search(args: argparse.Namespace) -> int:
-    """Search for a network on a table, and save the best ones."""
+    """Search for networks that predict a column of a table, and save the best ones."""
     from bonas.tabular import read_table
 
     read_table(args.data)  # report a bad file before JAX is loaded
@@ -50,7 +50,7 @@ def search(args: argparse.Namespace) -> int:
 
 
 def make_job(args: argparse.Namespace) -> "Job":
-    """Create the job of a search from its arguments."""
+    """Create the job of a search from the arguments of the command."""
     from bonas.tabular import Job, digest
 
     job = Job(
@@ -96,7 +96,7 @@ def resume(args: argparse.Namespace) -> int:
 
 
 def predict(args: argparse.Namespace) -> int:
-    """Predict new rows with the saved networks."""
+    """Predict new rows with the saved networks of a search, and write them as CSV."""
     from bonas.study import Database
     from bonas.tabular import load
 
@@ -144,7 +144,7 @@ def write_predictions(
     each class.
 
     Args:
-        path: The file to write; None: standard output.
+        path: The file to write; None for standard output.
         model: The model that made the predictions.
         predictions: The predictions.
     """
@@ -175,7 +175,15 @@ def _prediction_cells(
 
 
 def replace_predictions(out: Path, content: bytes) -> None:
-    """Write predictions to a file that is new, empty, or contains predictions with this header."""
+    """Write predictions to a file, unless it has other content.
+
+    Args:
+        out: A file that does not exist, is empty, or contains predictions with the same header.
+        content: The new content of the file.
+
+    Raises:
+        ValueError: If the file has other content.
+    """
     if out.is_file():
         with out.open("rb") as file:
             header = file.readline()
@@ -198,7 +206,7 @@ def _check_parallel(job: "Job", args: argparse.Namespace) -> None:
 
 
 def check_study_path(path: Path, data: Path) -> None:
-    """Raise an error if a study cannot be created at a path, or would overwrite the data."""
+    """Raise a ValueError if a study cannot be created at a path, or would overwrite the data."""
     from bonas.report import check_report_path
     from bonas.tabular import model_path
 

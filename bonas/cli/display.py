@@ -12,7 +12,7 @@ Describe = Callable[["TrialRecord"], str]  # describes the network of a trial
 
 
 class NoDisplay:
-    """A progress display that shows nothing; the base class of the others."""
+    """A progress display that shows nothing, and the base class of the others."""
 
     def __enter__(self) -> "NoDisplay":
         return self
@@ -49,11 +49,11 @@ class LineDisplay(NoDisplay):
         print(text, flush=True)
 
     def set_activity(self, text: str) -> None:
-        """Print the activity that starts."""
+        """Print a line with the activity that starts."""
         self.print_line(f"{text} ...")
 
     def update(self, event: "Event") -> None:
-        """Print a line if a trial has ended."""
+        """Print a line about a trial that has ended."""
         if event.state in ("running", "waiting"):
             return
         trial = event.trial

@@ -28,7 +28,17 @@ _CONNECT_SECONDS = 10
 def run_search(
     study: "Study", job: "Job", args: argparse.Namespace, client: Any
 ) -> int:
-    """Run the search of a study up to its limits, then save and show the result."""
+    """Run the search of a study up to its limits, then save and show the result.
+
+    Args:
+        study: The study.
+        job: The job of the study.
+        args: Arguments of `bonas search` or `bonas resume`.
+        client: A Dask client, or None to evaluate on this machine.
+
+    Returns:
+        The exit code of the command.
+    """
     from bonas.report import TABLE_NOTE, check_report_path
     from bonas.tabular import finish_search, job_trainer
 
@@ -172,7 +182,7 @@ def _make_display(
 def opening_lines(
     table: "PreparedTable", study: "Study", job: "Job", total: int | None
 ) -> list[str]:
-    """Describe the table, the trials and the study before a search."""
+    """Return the lines that describe the table, the trials and the study before a search."""
     from bonas.tabular import SCORE_NAMES, display_path, job_trainer
 
     columns = table.columns
@@ -221,7 +231,7 @@ def count_done(study: "Study", job: "Job") -> int:
 
 
 def progress_text(study: "Study", job: "Job") -> str:
-    """Describe how many trials are done, and how many were interrupted."""
+    """Describe how many trials are done, and how many were interrupted and will be repeated."""
     repeated = sum(not trial.finished for trial in study.trials)
     text = f"{_plural(count_done(study, job), 'trial')} done"
     return f"{text}, {repeated} to repeat" if repeated else text
@@ -267,16 +277,16 @@ def _update_report(study: "Study", network: Path) -> tuple[Path, str]:
 
 
 def handle_interrupts() -> None:
-    """Install a handler for Ctrl-C, in the main thread and unless the caller has installed one."""
+    """Install a handler for Ctrl-C in the main thread, unless the caller has installed one."""
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, interrupt)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not inside JAX's garbage-collection callback.
+    """Handle Ctrl-C: raise KeyboardInterrupt, but not in JAX's garbage-collection callback.
 
-    An exception in that callback is ignored, so the signal is sent again a moment later.
+    Python ignores an exception in that callback, so the signal is sent again a moment later.
     """
     while frame is not None:
         if frame.f_code.co_name == "_xla_gc_callback":

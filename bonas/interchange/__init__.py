@@ -1,4 +1,4 @@
-"""Interchange with Optuna (a sampler, export of studies) and ConfigSpace (conversion of spaces).
+"""Interoperation with Optuna (sampler and export of studies) and ConfigSpace (import of spaces).
 
 Both libraries are optional and are imported when they are first used.
 """

@@ -40,15 +40,18 @@ class Or:
 
 
 def from_configspace(configspace: Any) -> Space:
-    """Convert a ConfigSpace.ConfigurationSpace to a Space.
+    """Convert a `ConfigSpace.ConfigurationSpace` to a `Space`.
 
-    Names, ranges, logarithmic scales, options and conditions are kept. A constant becomes a Choice
-    of one option. Default values are dropped.
+    Names, ranges, logarithmic scales, options and conditions are kept. A constant becomes a
+    `Choice` of one option. Default values are dropped.
+
+    Args:
+        configspace: The ConfigSpace space.
 
     Raises:
-        ValueError: If the space has features that a Space cannot represent: forbidden clauses,
-            priors, weights, or conditions that may hold although a parent is inactive (in a Space,
-            the child is then inactive too).
+        ValueError: If the space has features that a `Space` cannot represent: forbidden clauses,
+            priors, weights, or conditions that may hold although a parent is inactive (in a
+            `Space`, the child is then inactive too).
     """
     if not hasattr(configspace, "forbidden_clauses"):
         raise ValueError(

@@ -1,6 +1,6 @@
 """Convert between Optuna's distributions and bonas parameters.
 
-A distribution with a step becomes an Int that counts the steps.
+A distribution with a step becomes an `Int` that counts the steps.
 """
 
 import math
@@ -35,7 +35,7 @@ def to_distribution(parameter: Parameter) -> BaseDistribution:
 
 
 def optuna_option(option: Any) -> Any:
-    """Return an option as Optuna can store it: itself, or its repr."""
+    """Return an option itself if Optuna can store it, or else its `repr`."""
     return option if isinstance(option, _OPTUNA_TYPES) else repr(option)
 
 

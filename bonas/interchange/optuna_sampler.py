@@ -38,11 +38,11 @@ FALLBACK_ATTRIBUTE = "bonas_fallback"
 
 
 class BonasSampler(BaseSampler):
-    """An Optuna sampler that chooses points by a bonas search.
+    """Optuna sampler that proposes parameters by a bonas search.
 
-    A parameter that is not in the space, or inactive at the point, is sampled independently. The
-    sampler then issues a warning and stores the reason in the trial's user attribute
-    "bonas_fallback:<parameter>".
+    A parameter that is not in the space, or inactive at the proposed point, is sampled
+    independently. The sampler then issues a warning and stores the reason in the trial's user
+    attribute "bonas_fallback:<parameter>".
 
     The search treats failed and pruned trials as failed evaluations and avoids their points.
     Running trials, in any process, are pending. The sampler supports one objective, in either
@@ -60,9 +60,9 @@ class BonasSampler(BaseSampler):
         """Create a sampler.
 
         Args:
-            space: The space with its conditions, whose names the objective passes to `suggest_*`.
-                By default, the parameters that all completed trials have in common, so that the
-                first trial is random.
+            space: The space to search, with the parameter names that the objective suggests. By
+                default, it consists of the parameters that all completed trials have in common,
+                so that the first trial is random.
             search: A function from a space to a search; by default `bonas.bayes`. For other
                 settings pass, for example, `lambda space: bonas.bayes(space, initial=10)`. The
                 search must ask for one point at a time.

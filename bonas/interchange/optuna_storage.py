@@ -24,19 +24,22 @@ def to_optuna(
     name: str | None = None,
     overwrite: bool = False,
 ) -> "optuna_package.study.Study":
-    """Export all trials of a study to an Optuna study.
+    """Export all trials of a study to an Optuna study, for example for Optuna Dashboard.
 
-    `optuna-dashboard STORAGE` shows the result. Numbers, states, values, intermediate values and
-    times are kept. Cost, error, traceback and how the point was chosen become user attributes.
-    Options that Optuna cannot store, such as tuples, become strings.
+    Numbers, states, values, intermediate values and times are kept. Cost, noise variance, error,
+    traceback, worker and how the point was chosen become user attributes. Options that Optuna
+    cannot store, such as tuples, become strings.
 
     Args:
         study: The study to export.
         storage: The path of an SQLite file, a database URL as Optuna expects it, or an Optuna
-            storage; by default, the file beside the study with the suffix `.optuna.db`.
+            storage; by default, the path of the study with the suffix `.optuna.db`.
         name: The name of the Optuna study; by default, the stem of the study's file.
         overwrite: Whether to delete an existing Optuna study of this name, instead of raising a
             ValueError.
+
+    Returns:
+        The Optuna study.
     """
     try:
         import optuna

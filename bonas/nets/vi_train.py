@@ -43,7 +43,7 @@ class VIState(NamedTuple):
     moments: Any  # state of Adam
     order: Array  # (n,) int: order of the rows in this pass over the data
     step: Array  # () int: updates done
-    # () bool: every update was finite; otherwise the parameters before the first that was not
+    # () bool: whether all updates were finite; if not, the last finite parameters are kept
     finite: Array
 
 

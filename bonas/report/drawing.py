@@ -38,7 +38,7 @@ def format_value(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis from `low` to `high`, or with a position for each option."""
+    """The scale of an axis: from `low` to `high`, or with a position for each option."""
 
     low: float
     high: float
@@ -47,7 +47,7 @@ class Scale:
     options: tuple[Any, ...] = ()
 
     def place(self, value: Any) -> float:
-        """Return the position of a value, from 0 to 1; values outside are at the end."""
+        """Return the position of a value from 0 to 1; values outside are clipped to the ends."""
         if self.options:
             return (self.options.index(value) + 0.5) / len(self.options)
         low = self.low
@@ -63,7 +63,7 @@ class Scale:
         return bool(self.options) or self.low <= value <= self.high
 
     def ticks(self, limit: int) -> list[tuple[float, str]]:
-        """Return about `limit` positions and labels; every option has one."""
+        """Return the positions and labels of about `limit` ticks; every option has a tick."""
         if self.options:
             return [(self.place(option), str(option)) for option in self.options]
         if self.high <= self.low:

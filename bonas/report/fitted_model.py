@@ -29,7 +29,7 @@ _N_POINTS = 61
 
 
 class FittedModel(NamedTuple):
-    """A Gaussian process on the output scale with the highest evidence."""
+    """A Gaussian process fitted to trial values, on the output scale with the highest evidence."""
 
     space: Space
     data: Dataset  # standardized on that scale
@@ -42,7 +42,7 @@ class FittedModel(NamedTuple):
 
 
 class Quantiles(NamedTuple):
-    """The median and the ends of the central 95%, as trial values."""
+    """The median and the ends of the central 95% interval of predictions, as trial values."""
 
     low: Float[np.ndarray, " n"]
     middle: Float[np.ndarray, " n"]
@@ -50,7 +50,7 @@ class Quantiles(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """The model along one parameter, with all others fixed."""
+    """Predictions of the model along one parameter, with all others fixed."""
 
     at: list[Any]  # values of the parameter
     values: Quantiles
@@ -64,7 +64,7 @@ def fit_model(
     sign: float = 1.0,
     seed: int = 0,
 ) -> FittedModel:
-    """Fit a Gaussian process to trial values, on the output scale with the highest density.
+    """Fit a Gaussian process to trial values, on the output scale with the highest evidence.
 
     Args:
         space: The search space.

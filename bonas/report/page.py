@@ -1,4 +1,4 @@
-"""Write the report of a study: one HTML file that needs no other files.
+"""Render the report of a study as one self-contained HTML file.
 
 Text from users (names, options, errors, notes) is escaped. The page's content security policy
 allows only its own script, by its hash, and no requests.
@@ -28,7 +28,7 @@ _NO_VALUES = "<p>No trial is complete yet.</p>"
 
 
 class TextSection(NamedTuple):
-    """A section of text, which is omitted if `render` returns an empty string."""
+    """A section with text, which is omitted if `render` returns an empty string."""
 
     name: str
     title: str
@@ -36,7 +36,10 @@ class TextSection(NamedTuple):
 
 
 class FigureSection(NamedTuple):
-    """A section that needs complete trials; `{nouns}` in the title is "trials" or "networks"."""
+    """A section with figures of the complete trials.
+
+    In the title, `{nouns}` is replaced by "trials" or "networks".
+    """
 
     name: str
     title: str
@@ -59,12 +62,17 @@ SECTIONS: tuple[TextSection | FigureSection, ...] = (
 
 
 def write_report(study: Study, path: str | os.PathLike | None = None) -> Path:
-    """Write the report of a study and return its path.
+    """Write the report of a study as one self-contained HTML file.
 
     Args:
         study: The study.
-        path: The file to write; default: the path of the study with the suffix .html. A file
-            that is not a report is not overwritten.
+        path: The file to write; by default, the path of the study with the suffix `.html`.
+
+    Returns:
+        The path of the report.
+
+    Raises:
+        ValueError: If the file exists and is not a report.
     """
     target = Path(path) if path is not None else study.path.with_suffix(".html")
     check_report_path(target, study.path)
@@ -73,7 +81,12 @@ def write_report(study: Study, path: str | os.PathLike | None = None) -> Path:
 
 
 def check_report_path(out: Path, study: Path) -> None:
-    """Raise a ValueError if a file that is neither a report nor empty would be overwritten."""
+    """Raise a ValueError if a report would overwrite a file that is not a report.
+
+    Args:
+        out: The path of the report. An empty file may be overwritten.
+        study: The path of the study, which must not be overwritten, nor its networks.
+    """
     is_input = any(_is_same_file(out, path) for path in (study, model_path(study)))
     if is_input or (out.is_file() and not _is_report(out)):
         raise ValueError(
@@ -96,7 +109,7 @@ def _is_report(path: Path) -> bool:
 
 
 def render_page(study: Study) -> str:
-    """Return the HTML of the report."""
+    """Return the report of a study as HTML."""
     facts = read_facts(study)
     links = []
     bodies = []

@@ -1,4 +1,4 @@
-"""The data of a study that the sections of a report use."""
+"""Read the data of a study that the sections of a report use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ TABLE_NOTE = "table"
 
 
 class Subject(NamedTuple):
-    """The labels that describe a study in a report; user text is not HTML-escaped."""
+    """The labels that describe a study in a report; text from users is not HTML-escaped."""
 
     value: str = "value"  # the value of a trial, such as "validation RMSE of price"
     score: str = "value"  # a short form, such as "RMSE"
@@ -46,7 +46,7 @@ class Values:
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """The data of a study, which are read once."""
+    """The data of a study, read once for all sections."""
 
     study: Study
     subject: Subject
@@ -57,7 +57,7 @@ class StudyFacts:
 
 
 def read_facts(study: Study) -> StudyFacts:
-    """Read a study, and fit a model to its values."""
+    """Read the data of a study for a report, and fit a model to its values."""
     trials = study.trials
     subject = read_subject(study)
     space_json = study.about["space"]

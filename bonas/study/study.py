@@ -67,8 +67,8 @@ class Study:
     ):
         """Create a study, or open an existing one.
 
-        Conditions that are functions, and options that JSON cannot represent, are stored only by
-        name. To continue such a study, pass its space again; otherwise it can only be read.
+        Conditions that are functions, and options that JSON cannot represent, are not stored
+        completely. To continue such a study, pass its space; without it, only read the study.
 
         Args:
             path: The file of the study.

@@ -55,8 +55,8 @@ class Outcome(NamedTuple):
 class Trial:
     """A trial to evaluate, which can be pickled and sent to another process.
 
-    If that process cannot access the study's file, as on another machine, reported values are
-    stored with the result, and `should_prune` ignores other trials.
+    If that process cannot access the study's file, as on another machine, reported values arrive
+    with the result, and trials are pruned only if a reported value is not finite.
 
     Attributes:
         number: The number of the trial.

@@ -35,12 +35,14 @@ def infer_columns(
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
 ) -> tuple[Columns, list[str]]:
-    """Infer the columns of a table.
+    """Infer the task, the inputs and the categories of a table.
+
+    Columns that are empty or constant are ignored.
 
     Args:
         table: The table.
-        target: The column to predict; default: the default target of the table.
-        task: "regression" or "classification"; default: inferred from the target.
+        target: The column to predict; by default, the default target of the table.
+        task: "regression" or "classification"; by default, inferred from the target.
         categorical: Numeric columns to treat as categories.
         drop: Columns to ignore.
 
@@ -86,13 +88,13 @@ def fit_fill_values(
 ) -> tuple[Columns, list[str]]:
     """Choose the values that replace missing cells: the median or the most frequent category.
 
-    If many cells are missing, an indicator of missing cells is another input, because it may be
-    informative.
+    If many cells of a column are missing, an indicator of missing cells becomes another input,
+    because their absence may be informative.
 
     Args:
         columns: The columns of the table.
         table: The table.
-        rows: The rows to use, without the test rows.
+        rows: The rows that determine the values, without the test rows.
         impute: Whether to replace missing cells; otherwise they raise an error.
 
     Returns:

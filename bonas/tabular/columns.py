@@ -1,6 +1,7 @@
 """The columns of a table, and the encoding of rows as inputs of networks.
 
-`Columns` is stored with trained networks, to check new rows.
+`Columns` is saved with trained networks, so that new rows are checked and encoded like the training
+rows.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The target of a table and the columns that predict it."""
+    """The target column of a table, and the columns that predict it."""
 
     target: str
     task: Task
@@ -55,7 +56,7 @@ class Columns:
         return tuple(name for column in self.inputs for name in column.input_names)
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to JSON, in the format of saved networks (schema 1)."""
+        """Convert to a JSON-serializable dict, in the format of saved networks (schema 1)."""
         inputs = [
             {
                 "name": column.name,
@@ -95,7 +96,7 @@ class Columns:
 
 
 def encode_target(columns: Columns, table: Table) -> Shaped[np.ndarray, " n"]:
-    """Return the target: float32 values, or int32 labels."""
+    """Return the target column as float32 values, or as int32 labels for classification."""
     if columns.task == "regression":
         return table.numbers(columns.target).astype(np.float32)
     label_of = {name: label for label, name in enumerate(columns.classes)}
@@ -122,7 +123,7 @@ def encode_inputs(
     drop: Sequence[str] = (),
     unseen: Unseen = "refuse",
 ) -> Float32[np.ndarray, "n d"]:
-    """Encode rows as numbers, in the order of `columns.names`.
+    """Encode the rows of a table as network inputs, in the order of `columns.names`.
 
     Args:
         columns: The columns of the training table.
@@ -142,7 +143,7 @@ def encode_inputs(
 
 
 def missing_cells(table: Table, column: Column) -> Bool[np.ndarray, " n"]:
-    """Mark the missing cells of a column; in text, only empty cells are missing."""
+    """Return a mask of the missing cells of a column; in text, only empty cells are missing."""
     if column.categories:
         return table.text(column.name) == ""
     return np.isnan(table.parse(column.name)[0])

@@ -53,7 +53,7 @@ class Members(NamedTuple):
 
 
 class FoldTraining(NamedTuple):
-    """Networks in training on k folds."""
+    """State of networks in training on k folds."""
 
     plan: Plan
     members: Members
@@ -83,7 +83,7 @@ def train_folds(training: FoldTraining, until: int) -> tuple[FoldTraining, FoldO
 
 
 def network_params(training: FoldTraining) -> Params:
-    """Return the parameters; leaves have shape (k, max_members, ...)."""
+    """Return the parameters of the networks; leaves have shape (k, max_members, ...)."""
     return _unflatten(training.plan, training.states.params)
 
 

@@ -1,6 +1,6 @@
-"""The settings of a search on a table, stored in its study.
+"""The settings of a search on a table, which are stored in its study.
 
-The study has all settings that another process needs to resume the search.
+They are all that another process needs to resume the search.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ N_STAGES = 5
 
 @dataclass(frozen=True)
 class Job:
-    """The settings of a search on a table."""
+    """Settings of a search on a table, from the arguments of `bonas search`."""
 
     data: str  # a path, or the name of a scikit-learn data set
     sha256: str  # digest of the data
@@ -39,12 +39,12 @@ class Job:
     population: int = field(default=20, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to JSON."""
+        """Convert to a JSON-serializable dict."""
         return asdict(self)
 
 
 def read_job(study: Study) -> Job:
-    """Read the job of a study."""
+    """Read the job of a study; raise a StudyError if the study has none."""
     stored = study.about.get("extra", {}).get("job")
     if not isinstance(stored, Mapping):
         raise StudyError(
@@ -63,7 +63,7 @@ def read_job(study: Study) -> Job:
 
 
 def check_data(job: Job) -> Job:
-    """Return the job; raise an error if its data are missing or have changed."""
+    """Return the job unchanged; raise a StudyError if its data are missing or have changed."""
     if Path(job.data).suffix and not Path(job.data).is_file():
         raise StudyError(
             f"the data file {job.data} does not exist; if it was moved, pass --data FILE"
@@ -78,7 +78,7 @@ def check_data(job: Job) -> Job:
 # A worker process receives the job with every trial, and reads the table for the first one only.
 @lru_cache(maxsize=1)
 def job_trainer(job: Job) -> Trainer:
-    """Create the trainer of a job from its table, once per process."""
+    """Read the table of a job and create its trainer; the last result is cached."""
     import bonas
 
     bonas.configure()
@@ -95,7 +95,7 @@ def job_trainer(job: Job) -> Trainer:
 
 
 def display_path(path: str) -> str:
-    """Return a path, relative to the working folder if it is inside."""
+    """Return a path as text, relative to the working directory if it is inside."""
     absolute = Path(path)
     folder = Path.cwd()
     return (
@@ -128,6 +128,9 @@ def open_study(path: Path, job: Job, moved: Job | None = None) -> Study:
         path: The file of the study.
         job: The job, which must be equal to the job of an existing study.
         moved: The job with the current path of its data, if they were moved.
+
+    Raises:
+        StudyError: If the file is a study of another job.
     """
     existing = _existing_job(path)
     _check_same_job(path, existing or job, job)

@@ -76,7 +76,7 @@ class _FoldFamily(Family):
 
 
 class MLPFamily(_FoldFamily):
-    """Multilayer perceptrons with searched layers, activation, learning rate and regularization."""
+    """Multilayer perceptrons: layers, activation, learning rate and regularization are searched."""
 
     name = "mlp"
 
@@ -118,7 +118,7 @@ class MLPFamily(_FoldFamily):
 
 
 class EnsembleFamily(_FoldFamily):
-    """Ensembles of sparse networks with a searched design (θ of Wilton 2020, Section 3.3)."""
+    """Ensembles of sparse networks: the design θ is searched (Wilton 2020, Section 3.3)."""
 
     name = "ensemble"
 
@@ -151,7 +151,7 @@ FAMILIES: dict[str, type[Family]] = {
 
 
 def make_family(name: str, size: Size) -> Family:
-    """Create a network family by name for data of a given size."""
+    """Create the network family with a given name for a table of a given size."""
     if name not in FAMILIES:
         raise ValueError(f"space must be one of {', '.join(FAMILIES)}; got {name!r}")
     if FAMILIES[name].regression_only and size.task == "classification":

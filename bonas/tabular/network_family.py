@@ -1,6 +1,6 @@
-"""The contract of a network family: its configurations, and how long their networks are trained.
+"""Base class of network families, and the length of their training.
 
-A family is a search space, and training on the folds of a table.
+A family is a search space, and the training of its configurations on the folds of a table.
 """
 
 import math
@@ -35,7 +35,11 @@ _MIN_EPOCHS = 40
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A family of networks: a search space, and training on the folds of a table."""
+    """Base class of network families: a search space, and training on the folds of a table.
+
+    Args:
+        size: The sizes and the task of the table.
+    """
 
     size: Size
 
@@ -65,16 +69,24 @@ class Family(ABC):
 
     @property
     def first_config(self) -> Config | None:
-        """A configuration to evaluate before all others, if any."""
+        """A configuration to evaluate before all others, or None."""
         return None
 
     @abstractmethod
     def start(self, key: PRNGKeyArray, config: Config, folds: nets.Examples) -> Any:
-        """Initialize the networks of a configuration on every fold."""
+        """Initialize the networks of a configuration on every fold, as a state for `train`."""
 
     @abstractmethod
     def train(self, training: Any, until: int) -> tuple[Any, FoldOutputs]:
-        """Train up to a checkpoint, and compute the outputs for the validation rows."""
+        """Train up to a checkpoint, and compute the outputs for the validation rows.
+
+        Args:
+            training: State from `start` or from a previous call.
+            until: One of `checkpoints`, in `unit`.
+
+        Returns:
+            The new state and the outputs.
+        """
 
     @abstractmethod
     def params(self, training: Any) -> nets.Params:
@@ -107,7 +119,7 @@ def activation_name(config: Config) -> str:
 
 
 def describe_network(config: Config) -> str:
-    """Describe the network of a configuration: its layers, and its members or hyperparameters."""
+    """Describe a configuration in words: its layers, and its members or hyperparameters."""
     *others, last = map(str, hidden_widths(config))
     widths = f"{', '.join(others)} and {last}" if others else last
     plural = "layer" if config["depth"] == 1 else "layers"
@@ -145,11 +157,11 @@ def batch_size(rows: int) -> int:
 
 
 def n_updates(rows: int) -> int:
-    """Return the number of updates, which grows with the rows of a large table."""
+    """Return the number of updates of a training run, which grows with the rows of large tables."""
     return round(_UPDATES * math.sqrt(max(rows / SMALL_TABLE, 1.0)))
 
 
 def equidistant_checkpoints(end: int) -> tuple[int, ...]:
-    """Return equidistant checkpoints up to about `end`."""
+    """Return `N_CHECKPOINTS` equidistant checkpoints up to about `end`."""
     step = max(end // N_CHECKPOINTS, 1)
     return tuple(range(step, step * N_CHECKPOINTS + 1, step))

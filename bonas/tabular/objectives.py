@@ -1,7 +1,7 @@
 """Objectives of a search on a table, and the interpretation of their trials.
 
-With --method curves a trial trains one network for one stage, so that a network consists of several
-trials. Otherwise a trial trains a network to the end.
+With `--method curves`, a trial trains one network for one stage, so that a network has several
+trials. With other methods, a trial trains a network to the end.
 """
 
 import math
@@ -23,7 +23,10 @@ _MIN_CHECKPOINTS = 5
 
 @dataclass(frozen=True)
 class Objective:
-    """Train a configuration until its validation loss stops improving or it is pruned."""
+    """Objective that trains a configuration until it stops improving or is pruned.
+
+    It returns the lowest validation loss, and raises a ValueError if none is finite.
+    """
 
     job: Job
 
@@ -42,10 +45,10 @@ class Objective:
 
 @dataclass(frozen=True)
 class StageObjective:
-    """Train a configuration for one more stage, and return its lowest validation loss.
+    """Objective that trains a configuration for one more stage of its training.
 
-    Networks in training are kept in memory. A network that another process started is trained again
-    up to its last stage.
+    It returns the lowest validation loss so far. Networks in training are kept in memory; a network
+    that another process started is first trained again up to its last stage.
     """
 
     job: Job
@@ -85,7 +88,7 @@ def _check_finite(run: TrainingRun) -> float:
 
 
 def enqueue_first(study: Study, job: Job) -> None:
-    """Enqueue the first configuration of the family, if the study has no trials."""
+    """Enqueue the first configuration of the network family, if the study has no trials."""
     config = job_trainer(job).family.first_config
     if config is not None and not study.trials:
         study.enqueue(config)
@@ -102,7 +105,14 @@ def optimize_stages(
 ) -> None:
     """Run `Study.optimize` until `total` stages are trained.
 
-    Trials that train no stage are not counted.
+    Args:
+        study: The study.
+        objective: The objective.
+        total: Number of trials, without those that train no stage because the loss of their network
+            no longer improves; None for no limit.
+        seconds: Stop starting new trials after this time.
+        callback: Called with an `Event` whose `done` counts trials in the same way.
+        **limits: Other arguments of `Study.optimize`.
     """
     deadline = math.inf if seconds is None else time.monotonic() + seconds
 
@@ -128,14 +138,18 @@ def optimize_stages(
 
 
 def is_partial(about: Mapping[str, Any]) -> bool:
-    """Return whether the trials of a study are stages of networks."""
+    """Return whether the trials of a study are stages of networks (`--method curves`).
+
+    Args:
+        about: `Study.about` of the study.
+    """
     extra = about.get("extra")
     job = extra.get("job") if isinstance(extra, Mapping) else None
     return isinstance(job, Mapping) and job.get("method") == "curves"
 
 
 def part_numbers(trials: Iterable[TrialRecord]) -> dict[int, int]:
-    """Map trial numbers to the stage of the network that a trial trains, counted from 1."""
+    """Map the number of each trial to the stage, from 1, that it trains of its network."""
     trained: dict[str, int] = {}
     numbers = {}
     for trial in trials:
@@ -158,12 +172,12 @@ def _join_reports(parts: Sequence[TrialRecord]) -> tuple[tuple[int, float], ...]
 
 
 def count_idle_trials(study: Study) -> int:
-    """Count the trials without training, because the loss of their network no longer improves."""
+    """Count the trials that trained nothing, as the loss of their network no longer improves."""
     return sum(trial.value is not None and not trial.reports for trial in study.trials)
 
 
 def describe_trial(job: Job, study: Study, trial: TrialRecord) -> str:
-    """Describe the network of a trial, and the stage of its training."""
+    """Describe the network of a trial, and its stage of training with `--method curves`."""
     network = describe_network(trial.config)
     if job.method != "curves":
         return network

@@ -38,8 +38,12 @@ _MAX_DECIMALS = 6
 def finish_search(study: Study, job: Job) -> dict[str, Any]:
     """Train and save the final networks, and compare them with the reference models.
 
+    Args:
+        study: The study, with at least one complete trial.
+        job: The job of the study.
+
     Returns:
-        The result, as stored in the notes of the study.
+        The result, which is also stored in the notes of the study under `RESULT_NOTE`.
     """
     trainer = job_trainer(job)
     chosen = best_configurations(study)
@@ -89,7 +93,10 @@ def count_trials(study: Study) -> dict[str, int]:
 
 
 def stored_result(study: Study) -> dict[str, Any] | None:
-    """Return the result of a study if its networks are saved and no trial has ended since."""
+    """Return the stored result of a study, or None if it is missing or out of date.
+
+    It is out of date if the networks are not saved or trials have ended since.
+    """
     result = study.notes.get(RESULT_NOTE)
     if result is None or not model_path(study.path).is_file():
         return None
@@ -192,7 +199,7 @@ def compute_scores(
 
 
 def result_lines(result: dict[str, Any], width: int | None = None) -> list[str]:
-    """Format a result for a terminal; the default width is this terminal's."""
+    """Format a result as lines of text; the default width is that of the terminal."""
     best = result["best"]
     score = SCORE_NAMES[result["score"]]
     lines = [
@@ -278,7 +285,7 @@ def _align(labels: list[str], *columns: list[str]) -> list[str]:
 
 
 def format_with_error(value: float, error: float) -> str:
-    """Format a number with four digits, and its standard error with the same decimals."""
+    """Format a number with four significant digits, and its standard error to as many decimals."""
     decimals = max(3 - math.floor(math.log10(abs(value))), 0) if value else 0
     if decimals > _MAX_DECIMALS or max(abs(value), error) >= 1e6:
         return f"{value:.4g} ± {error:.2g}"
@@ -286,7 +293,10 @@ def format_with_error(value: float, error: float) -> str:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """Format a number with some significant digits, and all digits before the point up to 1e6."""
+    """Format a number with `digits` significant digits.
+
+    Numbers with more digits before the decimal point are rounded to integers up to 1e6.
+    """
     if 10.0 ** (digits - 1) <= abs(value) < 1e6:
         return f"{value:.0f}"
     return f"{value:.{digits}g}"

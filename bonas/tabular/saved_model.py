@@ -48,7 +48,7 @@ class NetworkGroup(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Predictions for rows."""
+    """Predictions of a saved model for n rows."""
 
     value: Shaped[np.ndarray, " n"]  # values, or names of the most probable classes
     # standard deviation including noise; regression only
@@ -60,7 +60,7 @@ class SavedModel:
     """The trained networks of a search, which predict new rows.
 
     Attributes:
-        about: How the networks were found, as a dict.
+        about: The result and the settings of the search.
         columns: The columns of the training table.
         groups: The networks.
     """
@@ -85,7 +85,7 @@ class SavedModel:
         Args:
             rows: The path of a CSV or Parquet file, a DataFrame, a list of dicts, a dict of
                 columns or of one row, or an array (n, inputs). Columns are matched by name; a
-                missing or unknown column is an error, except the target.
+                missing or unknown column, except the target, raises a ValueError.
             drop: Columns of `rows` to ignore.
             unseen: How to treat a category that is not in the training data: "refuse" raises an
                 error, "missing" treats it as a missing value.
@@ -111,7 +111,7 @@ class SavedModel:
 def predict_groups(
     task: Task, groups: Sequence[NetworkGroup], x: Float[np.ndarray, "n d"]
 ) -> Predictive:
-    """Average the predictions of groups for rows in original units."""
+    """Average the predictions of groups of networks for rows in original units."""
     starts = range(0, max(len(x), 1), _CHUNK)
     return concatenate(
         [_predict_chunk(task, groups, x[i : i + _CHUNK]) for i in starts]
@@ -142,7 +142,7 @@ def _predict_chunk(
 def group_outputs(
     group: NetworkGroup, x: Float[np.ndarray, "n d"]
 ) -> Float[np.ndarray, "s n c"]:
-    """Evaluate the networks of a group."""
+    """Compute the outputs of every network of a group, in scaled units."""
     h = ((x - group.scaling.x_center) / group.scaling.x_scale)[None]
     for kernel, bias in zip(group.kernels[:-1], group.biases[:-1], strict=True):
         h = ACTIVATIONS[group.activation](h @ kernel + bias[:, None, :])
@@ -177,7 +177,7 @@ def unpad_layers(
 
 
 def model_path(study: str | os.PathLike) -> Path:
-    """Return the path of the networks of a study, which is next to the study."""
+    """Return the path of the networks of a study, a file in the same folder."""
     return Path(study).with_suffix(".network.npz")
 
 

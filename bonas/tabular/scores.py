@@ -36,7 +36,7 @@ class FoldOutputs(NamedTuple):
 
 
 class Predictive(NamedTuple):
-    """The predictive distribution of rows."""
+    """Predictive distribution of n rows: means and standard deviations, or class probabilities."""
 
     mean: Float[np.ndarray, "n ..."]  # (n,) values, or (n, c) class probabilities
     # standard deviation of a value, if known
@@ -44,7 +44,7 @@ class Predictive(NamedTuple):
 
 
 def softmax(logits: Float[np.ndarray, "*n c"]) -> Float[np.ndarray, "*n c"]:
-    """Normalize exp(logits) over the last axis."""
+    """Convert logits to probabilities over the last axis."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return shifted / shifted.sum(axis=-1, keepdims=True)
 
@@ -52,12 +52,13 @@ def softmax(logits: Float[np.ndarray, "*n c"]) -> Float[np.ndarray, "*n c"]:
 def average_networks(
     task: Task, outputs: Float[np.ndarray, "s n c"], noise: np.ndarray | float = 0.0
 ) -> Predictive:
-    """Average the values, or the class probabilities, of networks.
+    """Average the values, or the class probabilities, of s networks.
 
     Args:
         task: The task of the networks.
         outputs: Network outputs: values, or logits.
-        noise: Noise variance of a value, () or (s,). The spread of the networks adds to it.
+        noise: Noise variance of a value, of any shape; its mean is added to the variance between
+            the networks.
     """
     if task == "classification":
         return Predictive(softmax(outputs).mean(axis=0))
@@ -66,9 +67,12 @@ def average_networks(
 
 
 def mixture(members: Sequence[Sequence[Predictive]]) -> Predictive:
-    """Average the predictions of several members, each given as a list by fold.
+    """Average the predictions of several members.
 
     The variance of a mixture is the mean of the variances plus the variance of the means.
+
+    Args:
+        members: For each member, its predictions for every fold.
     """
     joined = [concatenate(folds) for folds in members]
     mean = np.mean([each.mean for each in joined], axis=0)
@@ -135,7 +139,7 @@ LOSSES: dict[str, Callable[[Predictive, np.ndarray], float]] = {
 
 
 def loss(name: str, predicted: Predictive, y: Shaped[np.ndarray, " n"]) -> float:
-    """Compute a score to minimize; infinite if it is not a finite number."""
+    """Compute the score with a given name of `LOSSES`; return infinity if it is not finite."""
     value = LOSSES[name](predicted, y)
     return value if np.isfinite(value) else float("inf")
 

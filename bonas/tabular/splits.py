@@ -20,7 +20,7 @@ MIN_ROWS = 30
 
 
 class Size(NamedTuple):
-    """The sizes of a table that determine a network family."""
+    """The numbers of rows, inputs and outputs, and the task, which determine a network family."""
 
     rows: int  # training rows of a fold
     inputs: int
@@ -29,7 +29,7 @@ class Size(NamedTuple):
 
 
 class PreparedTable(NamedTuple):
-    """A table ready for a search."""
+    """A table that is split, encoded and scaled for a search."""
 
     columns: Columns
     folds: list[Split]  # each scaled by its own training rows; all share the test rows
@@ -38,7 +38,7 @@ class PreparedTable(NamedTuple):
 
     @property
     def size(self) -> Size:
-        """The sizes of a table that determine a network family."""
+        """The sizes and the task of the table, which determine a network family."""
         return Size(
             rows=len(self.folds[0].train.x),
             inputs=len(self.columns.names),
@@ -50,12 +50,12 @@ class PreparedTable(NamedTuple):
 def prepare_table(
     table: Table, seed: int, *, impute: bool = False, **column_options: Any
 ) -> PreparedTable:
-    """Infer the columns of a table and split its rows.
+    """Infer the columns of a table, split its rows, and encode and scale them.
 
     Fill values and scales are computed without the test rows.
 
     Args:
-        table: The table.
+        table: The table, with at least `MIN_ROWS` rows.
         seed: The random seed of the split.
         impute: Fill in missing values instead of raising an error.
         **column_options: Options of `infer_columns`.

@@ -33,7 +33,7 @@ _ROW_FORMATS = (
 
 
 class Table(NamedTuple):
-    """A table of columns: text as in the file, or float64 numbers with NaN for missing cells."""
+    """A table of columns of text or of float64 numbers, with NaN for missing numbers."""
 
     source: str  # the name used in messages
     columns: dict[str, np.ndarray]  # (n,) each
@@ -46,7 +46,7 @@ class Table(NamedTuple):
         return len(next(iter(self.columns.values())))
 
     def describe_row(self, row: int) -> str:
-        """Return the number of a row, from 1, and its line in the file, as text for messages."""
+        """Describe a row (from 0) for a message, by its number from 1 and its line in the file."""
         if self.lines:
             return f"row {row + 1} (line {self.lines[row]})"
         return f"row {row + 1}"
@@ -76,7 +76,7 @@ class Table(NamedTuple):
     def numbers(
         self, name: str, fill: float | str | None = None
     ) -> Float[np.ndarray, " n"]:
-        """Return a numeric column with missing cells replaced by `fill`.
+        """Return a numeric column, with missing cells replaced by `fill` unless it is None.
 
         Raises:
             ValueError: For the first cell that is not a finite float32 number.
@@ -106,7 +106,12 @@ def quoted(names: Iterable) -> str:
 
 
 def read_table(source: str) -> Table:
-    """Read a .csv, .tsv, .txt (also .gz), .parquet or .npz file, or a scikit-learn data set."""
+    """Read a table from a file, or load a scikit-learn data set by name.
+
+    Args:
+        source: A .csv, .tsv, .txt (each also .gz), .parquet or .npz file, or a name such as
+            "diabetes".
+    """
     if source in SKLEARN_SETS:
         return _read_shipped(source)
     path = Path(source)
@@ -127,7 +132,7 @@ def read_table(source: str) -> Table:
 
 
 def digest(source: str) -> str:
-    """Return the SHA-256 of a file's contents, or of the numbers of a scikit-learn data set."""
+    """Return the SHA-256 digest of a file, or of the arrays of a scikit-learn data set."""
     if source in SKLEARN_SETS:
         data = load(source)
         return hashlib.sha256(data.x.tobytes() + data.y.tobytes()).hexdigest()
@@ -140,7 +145,7 @@ def table_from_rows(rows: Any, names: Sequence[str]) -> Table:
     Args:
         rows: A DataFrame, a list of dicts, a dict of columns, a dict of one row's values, or an
             array (n, columns).
-        names: The columns of an array.
+        names: Column names of an array.
     """
     if hasattr(rows, "columns"):
         columns = {str(name): np.asarray(rows[name]) for name in rows.columns}

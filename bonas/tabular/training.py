@@ -74,7 +74,7 @@ class TrainingRun(NamedTuple):
 
 
 class Trainer:
-    """A trainer of configurations on a table; equal configurations give equal curves."""
+    """Trainer of configurations on a table, deterministic for a seed."""
 
     def __init__(self, table: PreparedTable, family: Family, seed: int):
         self.table = table
@@ -83,7 +83,7 @@ class Trainer:
         self.folds = _stack_folds(table.folds)
 
     def start(self, config: Mapping[str, Any], repeat: int = 0) -> TrainingRun:
-        """Initialize the networks of a configuration; each repeat has different initial weights."""
+        """Initialize the networks of a configuration; each repeat draws different weights."""
         key = jax.random.fold_in(self.key, repeat)
         return TrainingRun(config, self.family.start(key, config, self.folds), ())
 
@@ -178,10 +178,14 @@ class _Member(NamedTuple):
 def train_final_ensemble(
     trainer: Trainer, chosen: Sequence[ChosenConfig]
 ) -> FinalEnsemble:
-    """Train the best configurations again, and average the best number n of them.
+    """Train the best configurations again, and average the first n for the best n.
 
-    Training gives the same networks as in the search, so on the validation rows the ensemble is not
-    worse than its first configuration.
+    The n is chosen by the validation loss. Training gives the same networks as in the search, so on
+    the validation rows the ensemble is not worse than its first configuration.
+
+    Args:
+        trainer: Trainer of the search.
+        chosen: Configurations in ascending order of their losses.
     """
     trained = [_train_member(trainer, each) for each in chosen]
     members = [member for member in trained if member.repeats]
@@ -274,7 +278,7 @@ def _add_noise(
 def reference_predictions(
     name: str, table: PreparedTable, seed: int
 ) -> tuple[Predictive, Predictive]:
-    """Predict the validation rows of all folds, and the test rows, by a reference model."""
+    """Fit a reference model, and predict the validation rows of all folds and the test rows."""
     validation = [
         fit_reference(name, split, seed)(split.validation) for split in table.folds
     ]

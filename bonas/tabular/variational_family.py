@@ -1,4 +1,4 @@
-"""The family of variational Bayesian networks."""
+"""The network family of variational Bayesian networks."""
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -21,7 +21,7 @@ _INITIAL_NOISE = 0.25
 
 
 class VariationalFamily(Family):
-    """Variational networks with searched layers, learning rate and prior variance."""
+    """Variational networks: layers, activation, learning rate and prior variance are searched."""
 
     name = "bnn"
     predicts_noise = True
@@ -49,7 +49,7 @@ class VariationalFamily(Family):
 
     @property
     def score(self) -> str:
-        """The negative log density under the estimated noise."""
+        """The score to minimize, the negative log density under the estimated noise."""
         return "nats"
 
     def start(

@@ -34,7 +34,7 @@ _MASK_STREAM = 0
 
 
 class VariationalTraining(NamedTuple):
-    """A variational network in training on k folds."""
+    """State of a variational network in training on k folds."""
 
     shape: Shape
     vi: VI
