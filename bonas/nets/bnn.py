@@ -128,7 +128,7 @@ def map_layers(bnn: BNN, function: Callable[..., Array], *trees: Weights) -> Wei
     Args:
         bnn: The network.
         function: Called as function(index, width_scale, precision_group, leaf, ...).
-        trees: Weights with the same layers, which may be only the first layers of the network.
+        *trees: Weights with the same layers, possibly only the first layers of the network.
     """
     layers = len(bnn.indices)
     kernels = []

@@ -93,7 +93,7 @@ def open_settings(
         space: Space of the study; required for a new study.
         seed: Expected seed, or None.
         direction: Expected direction, or None.
-        more: Other arguments of `new_settings`.
+        **more: Other arguments of `new_settings`.
 
     Raises:
         StudyError: If the stored settings are invalid or differ from the arguments.
