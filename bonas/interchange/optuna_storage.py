@@ -24,11 +24,11 @@ def to_optuna(
     name: str | None = None,
     overwrite: bool = False,
 ) -> "optuna_package.study.Study":
-    """Export all trials of a study to an Optuna study, for example for Optuna Dashboard.
+    """Export all trials of a study to an Optuna study.
 
-    Numbers, states, values, intermediate values and times are kept. Cost, noise variance, error,
-    traceback, worker and how the point was chosen become user attributes. Options that Optuna
-    cannot store, such as tuples, become strings.
+    View the result with `optuna-dashboard STORAGE`. Numbers, states, values, intermediate values
+    and times are kept. Cost, noise variance, error, traceback, worker and how the point was chosen
+    become user attributes. Options that Optuna cannot store, such as tuples, become strings.
 
     Args:
         study: The study to export.

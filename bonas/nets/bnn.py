@@ -1,6 +1,8 @@
 """Bayesian networks: priors of weights and precisions, and their energy.
 
-The model follows Agrawal (2016, Section 5), with more general priors (Neal 1996).
+The model follows Agrawal (2016, Section 5), with more general priors (Neal 1996). A position is the
+point where a sampler is: the latent variables of the weights if the network is whitened, otherwise
+the weights. `weights_at` converts it to weights.
 """
 
 from collections.abc import Callable
@@ -281,7 +283,7 @@ def joint_log_density(
 
 
 def log_precisions(bnn: BNN, position: Weights, logs: Precisions) -> Float[Array, ""]:
-    """Return the log prior of the log precisions, and the terms that `log_prior` omits."""
+    """Return the log prior of the log precisions, plus the terms that `log_prior` omits."""
 
     def log_volume(index: float, width: float, group: int, leaf: Array) -> Array:
         # The normalizer of the density of the weights themselves.

@@ -217,7 +217,10 @@ def moments(
     architecture: Architecture,
     x: Float[Array, "n inputs"],
 ) -> tuple[Float[Array, "n outputs"], Float[Array, "n outputs"]]:
-    """Return mean and variance of the outputs, as if activations were independent normals."""
+    """Return mean and variance of the outputs, as if activations were independent normals.
+
+    The method is that of Wu et al. (2018), and is implemented only for ReLU.
+    """
     if shape.activations != ("relu",):
         raise ValueError(
             f"moments are implemented only for relu; the shape has activations {shape.activations}"
@@ -284,7 +287,11 @@ def expected_log_likelihood(
     x: Float[Array, "n inputs"],
     y: Float[Array, " n"],
 ) -> Float[Array, " n"]:
-    """Return E_q log N(y; f(x), noise) of each row (Hutchinson, eqs. 2.6 and 2.7)."""
+    """Return E_q log N(y; f(x), noise) of each row (Hutchinson, eqs. 2.6 and 2.7).
+
+    It is estimated from samples of the outputs, or exact in their moments if `vi.forward` is
+    "deterministic".
+    """
     if vi.forward == "deterministic":
         mean, variance = moments(shape, q, mask, architecture, x)
         square = (y[:, None] - mean[:, :1]) ** 2 + variance[:, :1]
@@ -315,7 +322,14 @@ class Scores(NamedTuple):
 def scores(
     vi: VI, q: Variational, outputs: Float[Array, "k n outputs"], y: Float[Array, " n"]
 ) -> Scores:
-    """Score the posterior on rows with values y, from k samples of its outputs for these rows."""
+    """Score the posterior on n rows.
+
+    Args:
+        vi: Settings of variational inference.
+        q: Posterior of the weights, with the noise.
+        outputs: Samples of the outputs for the rows; see `sample_outputs`.
+        y: Targets of the rows.
+    """
     density = jax.nn.logsumexp(_log_likelihood(vi, q, outputs, y), axis=0) - math.log(
         len(outputs)
     )

@@ -124,6 +124,12 @@ def split_batches(
 ) -> tuple[Int[Array, "batches size"], Float[Array, "batches size"]]:
     """Split n rows into batches; the last batch is filled with rows of weight zero.
 
+    Args:
+        key: Random key of the permutation.
+        weight: Weight of each row.
+        size: Rows per batch.
+        shuffle: Permute the rows, unless there is only one batch.
+
     Returns:
         Row numbers and row weights of every batch.
     """
@@ -254,9 +260,15 @@ def _limit_columns(kernel: Array, max_norm: Array) -> Array:
 def dropout_factors(
     key: Array, rates: Array, sizes: tuple[int, int, int], dtype: Any
 ) -> Array:
-    """Draw dropout factors (layers, n, units).
+    """Draw dropout factors (layers, n, units), whose mean is 1.
 
-    A factor is 0 with probability rates (layers,), else 1 / (1 - rate), so that its mean is 1.
+    A factor is 0 with the probability of its layer, else 1 / (1 - rate).
+
+    Args:
+        key: Random key.
+        rates: Probability (layers,) of dropping a unit in each layer.
+        sizes: Numbers of layers, rows and units.
+        dtype: Floating-point type.
     """
     layers, n, units = sizes
     rate = jnp.broadcast_to(rates[:, None, None], sizes)

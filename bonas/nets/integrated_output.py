@@ -63,10 +63,11 @@ def output_scales(
 def design_matrix(
     bnn: BNN, hidden: Weights, precisions: Precisions, x: Float[Array, "n inputs"]
 ) -> Float[Array, "n features"]:
-    """Return features Φ such that outputs are Φ w with standard normal w.
+    """Return the features Φ of rows x such that the outputs are Φ w with standard normal w.
 
-    The features have the default floating-point type of JAX, because the linear algebra loses
-    digits in proportion to the ratio of signal to noise.
+    The features are the units of the last hidden layer and a constant, times their prior scales.
+    They have the default floating-point type of JAX, because the linear algebra loses digits in
+    proportion to the ratio of signal to noise.
     """
     weight_scale, bias_scale = output_scales(bnn, precisions)
     units = hidden_features(bnn, hidden, x) * weight_scale

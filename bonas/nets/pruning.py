@@ -70,7 +70,13 @@ def active(
 def prune(
     shape: Shape, q: Variational, mask: Params, kept: Bool[Array, "depth width"]
 ) -> tuple[Variational, Params]:
-    """Remove the units that are not in `kept`, with their incoming and outgoing weights.
+    """Remove inactive units, with their incoming and outgoing weights.
+
+    Args:
+        shape: Shape that the network is padded to.
+        q: Posterior of the weights.
+        mask: The weights that exist.
+        kept: The units to keep; see `active`.
 
     Returns:
         The posterior and the mask of the pruned network.

@@ -120,7 +120,13 @@ def init_network(
 
 
 def fit(run: Run, params: Params, axis: str | None = None) -> Result:
-    """Train a network with the mask of a run, from the given initial parameters; see `train`."""
+    """Train a network from given parameters; see `train`.
+
+    Args:
+        run: Inputs of the run, with the mask of the parameters that exist.
+        params: Initial parameters.
+        axis: Name of the axis of networks under `vmap`.
+    """
 
     def unfinished(state: State) -> Array:
         live = state.status == RUNNING
@@ -192,7 +198,16 @@ def evaluate(
     x: Float[ArrayLike, "n inputs"],
     y: Array,
 ) -> Float[Array, " metrics"]:
-    """Compute the mean of each metric of the settings on rows x with targets y, without dropout."""
+    """Compute the mean of every metric over rows, without dropout.
+
+    Args:
+        shape: Shape that the network is padded to.
+        settings: Settings with the metrics.
+        params: Parameters of the network.
+        architecture: The network.
+        x: Input rows.
+        y: Targets (n, outputs) or labels (n,).
+    """
     outputs = apply(shape, params, x, architecture)
     return jnp.stack(
         [jnp.mean(metric(outputs, y)) for metric in settings.metric_functions]

@@ -149,6 +149,11 @@ def train_to_checkpoint(
 ) -> tuple[VIState, Checkpoint]:
     """Train until `end` updates have been made in total, and score the network.
 
+    Args:
+        run: Inputs of the run.
+        state: State from `init_training` or from a previous call.
+        end: Number of updates since the start of training.
+
     Returns:
         The state, and the scores as means over the last `plan.window` updates.
     """

@@ -1,7 +1,8 @@
 """Draw figures as SVG: scales, panels with axes, marks and legends.
 
-Colors and strokes are classes of the style sheet, so that a figure follows the light or dark mode
-of the browser. Text has a fixed size in pixels, so a figure is drawn once for every width.
+Colors and strokes are classes of the style sheet, the argument `kind`, so that a figure follows the
+light or dark mode of the browser. Text has a fixed size in pixels, so a figure is drawn once for
+every width.
 """
 
 import math

@@ -1,4 +1,8 @@
-"""The figures of a report, drawn from trials and their space. Text from users is escaped."""
+"""The figures of a report, drawn from trials and their space; text from users is escaped.
+
+In all functions, `scale` is the axis of trial values, and `sign` is 1 if low values are good and -1
+if high values are.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

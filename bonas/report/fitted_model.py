@@ -117,9 +117,16 @@ def _fit(surrogate: Surrogate, key: PRNGKeyArray, data: Dataset) -> tuple[Any, f
 def inverse_scale(
     name: str, y: Float[np.ndarray, " n"], mean: float, std: float, factor: float
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the inverse of a scale of `bonas.search.output_scales` after standardizing.
+    """Return the function from standardized outputs on a scale to trial values.
 
-    It multiplies values by a factor, and limits those that would be infinite.
+    It limits values that would be infinite.
+
+    Args:
+        name: Name of the scale, one of `bonas.search.OUTPUT_SCALES`.
+        y: Values that were scaled.
+        mean: Mean of the scaled values.
+        std: Standard deviation of the scaled values.
+        factor: Factor from values of `y` to trial values.
     """
     largest = sys.float_info.max / max(abs(factor), 1.0)
     n = len(y)

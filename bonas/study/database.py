@@ -196,7 +196,7 @@ class Database:
                 raise
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return all rows of a query whose placeholders are replaced by the values."""
+        """Return all rows of a query with the given parameter values."""
         with self._exclusive():
             return self._db.execute(query, values).fetchall()
 

@@ -12,7 +12,7 @@ from bonas.study.trial import Outcome
 def check_noise(
     search: Search | None, space: Space, outcome: Outcome, *, is_custom: bool
 ) -> Outcome:
-    """Return the outcome, or a failure if the search rejects or lacks its noise variance.
+    """Return the outcome, or a failure if the search rejects its noise variance or needs one.
 
     As in `bonas.run`, searches without a model ignore a noise variance.
 

@@ -99,7 +99,14 @@ class Storage(StoredTrials):
     ) -> TrialRecord:
         """Store the trials of one ask and the search state after it; claim the first trial.
 
-        The other trials wait. With replace_state, the stored state is deleted first.
+        The other trials wait in the queue.
+
+        Args:
+            trials: The trials of the ask.
+            position: Position of the search after the ask.
+            chunks: Parts of the search state that have changed.
+            replace_state: Whether to delete the stored state first.
+            lease: Seconds until other processes may claim the first trial.
         """
         with self.database.write_transaction() as db:
             numbers = [self._insert(db, trial, enqueued=False) for trial in trials]

@@ -68,7 +68,7 @@ class Study:
         """Create a study, or open an existing one.
 
         Conditions that are functions, and options that JSON cannot represent, are not stored
-        completely. To continue such a study, pass its space; without it, only read the study.
+        completely. Without its space, such a study can be read, but not continued.
 
         Args:
             path: The file of the study.

@@ -56,7 +56,7 @@ class Trial:
     """A trial to evaluate, which can be pickled and sent to another process.
 
     If that process cannot access the study's file, as on another machine, reported values arrive
-    with the result, and trials are pruned only if a reported value is not finite.
+    with the result, and `should_prune` is true only if the last reported value is not finite.
 
     Attributes:
         number: The number of the trial.

@@ -65,7 +65,14 @@ class FoldTraining(NamedTuple):
 def start_folds(
     key: PRNGKeyArray, plan: Plan, members: Members, folds: Examples
 ) -> FoldTraining:
-    """Initialize the networks, in the narrowest shape that holds them."""
+    """Initialize the networks on every fold, in the narrowest shape that holds them.
+
+    Args:
+        key: Random key.
+        plan: Static settings, whose shape holds all configurations.
+        members: The networks of one configuration.
+        folds: Training and validation rows, leaves (k, ...).
+    """
     width = int(np.max(members.architecture.widths))
     plan = replace(plan, shape=bucket(plan.shape, width))
     states = _start(plan, members, key, folds)

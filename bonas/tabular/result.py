@@ -172,7 +172,13 @@ def _describe_last_checkpoint(trainer: Trainer, best: ChosenConfig) -> str | Non
 def compute_scores(
     columns: Columns, predicted: Predictive, y: Shaped[np.ndarray, " n"]
 ) -> dict[str, float]:
-    """Score predictions, with a standard error of the main score."""
+    """Score predictions for the true values or labels y, with an error of the main score.
+
+    Returns:
+        Scores by name: accuracy, its standard error and log loss for classification; RMSE, its
+        standard error and R² for regression, with coverage and density if predictions have a
+        standard deviation.
+    """
     n = len(y)
     if columns.task == "classification":
         accuracy = scores.accuracy(predicted, y)

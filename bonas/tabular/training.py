@@ -178,10 +178,11 @@ class _Member(NamedTuple):
 def train_final_ensemble(
     trainer: Trainer, chosen: Sequence[ChosenConfig]
 ) -> FinalEnsemble:
-    """Train the best configurations again, and average the first n for the best n.
+    """Train the best configurations again, and average the networks of the first few.
 
-    The n is chosen by the validation loss. Training gives the same networks as in the search, so on
-    the validation rows the ensemble is not worse than its first configuration.
+    The number of configurations is the one with the lowest validation loss. Training gives the same
+    networks as in the search, so on the validation rows the ensemble is not worse than its first
+    configuration.
 
     Args:
         trainer: Trainer of the search.
@@ -289,7 +290,7 @@ def reference_predictions(
 def fit_reference(
     name: str, split: Split, seed: int
 ) -> Callable[[Examples], Predictive]:
-    """Fit a reference model; return a function that predicts scaled examples."""
+    """Fit one of the `REFERENCES`; return a function that predicts scaled examples."""
     train = split.train
     if train.task == "regression":
         model = _regressor(name, seed).fit(train.x, train.y)
