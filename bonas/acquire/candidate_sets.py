@@ -73,5 +73,9 @@ class Enumeration(Maximizer):
 
 
 def enumeration(space: Space) -> Maximizer:
-    """Create a maximizer that takes the best of all points of a finite space."""
+    """Create a maximizer that scores all points of a finite space and selects the best.
+
+    Args:
+        space: A space with finitely many points.
+    """
     return Enumeration(space)

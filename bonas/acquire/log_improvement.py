@@ -87,7 +87,7 @@ def check_predictions(mean: Array, std: Array, best: ArrayLike) -> Array:
     """Check the shapes of predictions; return best, () or (s, 1), in the precision of mean."""
     if jnp.ndim(mean) != 2 or jnp.shape(mean) != jnp.shape(std):
         raise ValueError(
-            f"expected mean and std of one shape (s, m); got {jnp.shape(mean)} and {jnp.shape(std)}"
+            f"mean and std must have one shape (s, m); got {jnp.shape(mean)} and {jnp.shape(std)}"
         )
     best = jnp.asarray(best, mean.dtype)
     if best.shape not in ((), mean.shape[:1], (*mean.shape[:1], 1)):

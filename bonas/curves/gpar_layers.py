@@ -18,7 +18,7 @@ Params = dict[str, Any]
 
 
 class GPARPosterior(NamedTuple):
-    """A GPAR conditioned on data: one Gaussian process per output."""
+    """Posterior of a Gaussian process autoregressive regression: one process per output."""
 
     layers: Posterior  # leaves (p, ...)
     noise: Array  # (p,) noise variances

@@ -23,7 +23,12 @@ def cosine(step: Scalar, steps: Scalar) -> Scalar:
 
 
 def linear(step: Scalar, steps: Scalar) -> Scalar:
-    """Return 1 - step / steps, which decays from 1 to 0 over the run."""
+    """Return the linear schedule 1 - step / steps, which decays from 1 to 0.
+
+    Args:
+        step: Updates so far.
+        steps: Updates of the whole run.
+    """
     return 1.0 - step / steps
 
 

@@ -151,7 +151,9 @@ def load(
     ]
     chosen = list(range(len(results.networks))) if shrinking else constant
     if shrinking and len(chosen) == len(constant):
-        raise ValueError(f"the table has no shrinking networks of {name}")
+        raise ValueError(
+            f"the table of {name!r} has no shrinking networks; pass shrinking=False"
+        )
     networks = [results.networks[i] for i in chosen]
     depths = [network.depth for network in networks]
     widths = [network.width for network in networks]
