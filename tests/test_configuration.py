@@ -219,6 +219,7 @@ result["sum"] = float(jnp.arange(3).sum())
     assert (
         result["flags"]
         == "--xla_force_host_platform_device_count=2 --xla_cpu_use_fusion_emitters=false"
+        " --xla_backend_extra_options=xla_cpu_disable_loop_unrolling"
     )
     kept = child(code, tmp_path, XLA_FLAGS="--xla_cpu_use_fusion_emitters=true")
     assert kept["flags"] == "--xla_cpu_use_fusion_emitters=true"
