@@ -221,8 +221,12 @@ result["sum"] = float(jnp.arange(3).sum())
         == "--xla_force_host_platform_device_count=2 --xla_cpu_use_fusion_emitters=false"
         " --xla_backend_extra_options=xla_cpu_disable_loop_unrolling"
     )
-    kept = child(code, tmp_path, XLA_FLAGS="--xla_cpu_use_fusion_emitters=true")
-    assert kept["flags"] == "--xla_cpu_use_fusion_emitters=true"
+    set_by_user = (
+        "--xla_cpu_use_fusion_emitters=true"
+        " --xla_backend_extra_options=xla_cpu_prefer_vector_width=128"
+    )
+    kept = child(code, tmp_path, XLA_FLAGS=set_by_user)
+    assert kept["flags"] == set_by_user
     assert result["sum"] == 3.0
 
 
