@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from bonas.data import Dataset
 from bonas.surrogates import Surrogate
 
-# A function (key, model, state, data) -> values (n,), of which those of pending rows are used.
+# A function (key, model, state, data) -> values (n,); only values of pending rows are used.
 PendingStrategy = Callable[[PRNGKeyArray, Surrogate, Any, Dataset], Array]
 
 
@@ -21,12 +21,12 @@ def believer(
 
 
 def assume_values(data: Dataset, pending: Array, values: Float[Array, " n"]) -> Dataset:
-    """Return the data as if the given values had been observed at pending points.
+    """Return the data with values assumed at pending points.
 
     Args:
         data: The data.
-        pending: Which rows (n,) are pending.
-        values: Values (n,), of which those of pending rows are used.
+        pending: Mask (n,) of the pending rows.
+        values: Values (n,) to assume; those of other rows are ignored.
     """
     rows = pending[:, None]
     return data._replace(

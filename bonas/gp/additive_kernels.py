@@ -189,7 +189,7 @@ def groups_of(order: ArrayLike, sizes: Sequence[int]) -> Groups:
 
 
 def owners(order: ArrayLike, sizes: Sequence[int]) -> Int[Array, " d"]:
-    """Return the number of the group to which each column belongs."""
+    """Return the group number (d,) of each column."""
     which = np.repeat(np.arange(len(sizes)), sizes)
     return jnp.zeros(len(which), int).at[jnp.asarray(order)].set(which)
 

@@ -86,7 +86,7 @@ class _Sums(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What the sums need of each row."""
+    """Points, mask, noise variances and residuals of the rows."""
 
     x: Array  # (n, d)
     mask: Array  # (n,) bool
